@@ -7,9 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from tests.imports import PACKAGE, Import, imports_of, module_imports, modules, room_of
+from tests.imports import PACKAGE, Import, imports_of, modules
 from tools.code_lines import code_lines
 from tools.import_circles import circles
 from tools.import_circles import imports_of as imports_of_files

@@ -1,4 +1,4 @@
-"""The Python door: a source of metadata and every question about it, and the parts that programs are built of.
+"""The Python API: a source of metadata, all queries on it, and the parts for programs.
 
 `kraftlake` re-exports what most users need.
 """

@@ -23,8 +23,8 @@ _ROWS_AT_ONCE: Final = 1000
 class Events:
     """Events in log order, with the columns of the lake's table `events/` (docs/spark-jobs.md).
 
-    Iterating gives a dict an event; `to_table` gives all of them as one Arrow table, `tables` as tables of bounded
-    size. Each of these replays the range anew. Reading raises what the replay of a record raises.
+    Iteration yields a dict for each event; `to_table` returns all events as one Arrow table, `tables` yields tables of
+    bounded size. Each of these replays the range anew. Reading raises the errors of replaying a record.
     """
 
     def __init__(
@@ -81,6 +81,6 @@ class Events:
 
 
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of a table as dicts, made a few at a time."""
+    """The rows of a table as dicts, converted a few at a time."""
     for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
         yield from batch.to_pylist()

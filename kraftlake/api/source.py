@@ -1,4 +1,4 @@
-"""A source of metadata and every question about it: what `kraftlake.open` gives."""
+"""A source of metadata and all queries on it: the result of `kraftlake.open`."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Source(LogSource):
     """A lake, a metadata directory, a segment, a snapshot file, an archive or a quorum, opened by `kraftlake.open`.
 
     A moment is an offset (an int) or a time (text or a datetime, in UTC unless it names a zone); milliseconds since
-    1970 are given as `at_time`. Text is ISO 8601, or counts from the end of the log, whose newest record is of `now`:
-    `now-15m`, `07:46` (the last one that the log reaches), `yesterday`. Ranges include both ends: a time as
-    `from_offset` stands for the first record written since then, one as `to_offset` for the last record written up to
+    1970 are given as `at_time`. Text is ISO 8601, or relative to the end of the log, where `now` is the time of the
+    newest record: `now-15m`, `07:46` (the last one that the log reaches), `yesterday`. Ranges include both ends: a time
+    as `from_offset` means the first record written since then, a time as `to_offset` the last record written up to
     then, None for the end of the log.
 
     Offsets are Kafka's; `start_offset` is the first one of the log, `end_offset` the one after the last. A snapshot
@@ -121,14 +121,14 @@ class Source(LogSource):
         """The cluster after replaying all offsets up to and including a moment; None is the end of the log.
 
         `at_time` is a time, too, and an int there is milliseconds since 1970. The replay starts from the nearest
-        finished snapshot; `from_snapshot` False takes the log alone, True insists on a snapshot. Strict: a record that
+        finished snapshot; `from_snapshot` False reads the log alone, True requires a snapshot. By default a record that
         can't be replayed raises ReplayError or UnknownRecordError naming its offset; with `lenient` it is skipped, and
         `replay` names the skipped ones. Raises OffsetError where there is no such image.
         """
         return self.replay(at, at_time=at_time, from_snapshot=from_snapshot, lenient=lenient).image
 
     def metrics(self, at: Moment | None = None, *, at_time: Moment | None = None, lenient: bool = False) -> Metrics:
-        """The controller's metrics at a moment, and what each broker hosts: `kraftlake metrics`. As `image`."""
+        """The controller's metrics at a moment, and each broker's partition counts: `kraftlake metrics`. As `image`."""
         from kraftlake.api.metrics import Metrics
 
         return Metrics.of(self.image(at, at_time=at_time, lenient=lenient))
@@ -143,10 +143,10 @@ class Source(LogSource):
         lenient: bool = False,
         progress: Progress | None = None,
     ) -> LocalChanges:
-        """What one metadata delta of the offsets (from_offset, to_offset] means to `broker`.
+        """The effect of one metadata delta of the offsets (from_offset, to_offset] on `broker`.
 
-        Unlike a range, it starts from the image at `from_offset`, whose own record is not part of it; -1 is the empty
-        image. `to_offset` None is the end. `progress` as for `replay`. Raises as `image` does.
+        Unlike a range, the delta starts from the image at `from_offset`, whose own record is not part of it; -1 is the
+        empty image. `to_offset` None is the end. `progress` as for `replay`. Raises as `image` does.
         """
         from kraftlake.replay.loader.fold import changes_between
         from kraftlake.replay.queries.local_changes import LocalChanges
@@ -188,11 +188,11 @@ class Source(LogSource):
         lenient: bool = False,
         of_brokers: Iterable[int] | None = None,
     ) -> Events:
-        """What happened in a range, an event for each thing that a change touched: `kraftlake events`.
+        """The events of a range, one for each thing that a change touched: `kraftlake events`.
 
         `of_brokers` leaves only the events of these brokers themselves, of the partitions that they host before or
-        after the change, and of topics that came, grew or went with such partitions. Sensitive configs are `(redacted)`
-        unless `show_secrets`. Raises as `changes` does.
+        after the change, and of topics that were created, extended or deleted with such partitions. Sensitive configs
+        are `(redacted)` unless `show_secrets`. Raises as `changes` does.
         """
         from kraftlake.api.events import Events
 
@@ -212,12 +212,13 @@ class Source(LogSource):
         include_uncommitted: bool = False,
         quorum: AskQuorum | None = None,
     ) -> Watch:
-        """The events from a moment on, then each as it is committed: `kraftlake watch`; None is from now on.
+        """The events from a moment on, then each as it is committed: `kraftlake watch`; None means from now on.
 
-        For a lake, the directory of a node and a quorum. Of a directory only what the log itself shows to be committed
-        is taken, with `quorum` (which returns the quorum's current position) also what that does, and with
-        `include_uncommitted` all of it. A new batch is looked for every `poll` seconds. `show_secrets` and `of_brokers`
-        as for `events`. Raises UsageError where the source does not grow, OffsetError where it lacks the offset.
+        The source is a lake, the directory of a node, or a quorum. For a directory, the events are those that the log
+        itself shows to be committed, with `quorum` (which returns the quorum's current position) also those that the
+        quorum has committed, and with `include_uncommitted` all of them. The source is polled for new batches every
+        `poll` seconds. `show_secrets` and `of_brokers` as for `events`. Raises UsageError where the source does not
+        grow, OffsetError where it lacks the offset.
         """
         from kraftlake.api.watch import Watch
         from kraftlake.replay.live.open_live import open_live
@@ -255,7 +256,7 @@ class Source(LogSource):
     ) -> PageReport:
         """Write a range as one HTML file that shows the cluster at each moment of it: `kraftlake page`.
 
-        It needs nothing but a browser; secrets are redacted. A file at `path` is replaced. `progress` as for `replay`.
+        The file needs only a browser; secrets are redacted. A file at `path` is replaced. `progress` as for `replay`.
         Raises as `changes` does, EnvironmentFaultError where the folder does not exist or can't be written to.
         """
         from kraftlake.diagnosis.page.writing import write_page
@@ -265,7 +266,7 @@ class Source(LogSource):
         return write_page(self, target, from_offset, to_offset, lenient=lenient, progress=progress)
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:
-        """What differs between the images at two moments; the offset -1 is the empty image."""
+        """The differences between the images at two moments; the offset -1 is the empty image."""
         from kraftlake.image.diff import diff_images
 
         images = [MetadataImage.EMPTY if at == -1 else self.image(at, lenient=lenient) for at in (before, after)]
@@ -274,11 +275,11 @@ class Source(LogSource):
     def blame(
         self, thing: str, at: Moment | None = None, *, at_time: Moment | None = None, lenient: bool = False
     ) -> Change:
-        """The record that made a thing what it is at a moment: `kraftlake blame`; None is the end of the log.
+        """The record that gave a thing its value at a moment: `kraftlake blame`; None is the end of the log.
 
         `thing` is a path such as `topic/foo/partition/3/isr`, `broker/2/fenced`, `config/TOPIC/foo/retention.ms` or
-        `feature/metadata.version`. Raises NoSuchThingError where there is no such thing then, UsageError for what is no
-        path of a thing, else as `image`.
+        `feature/metadata.version`. Raises NoSuchThingError where the thing does not exist then, UsageError for an
+        invalid path, else as `image`.
         """
         from kraftlake.diagnosis.blaming import blame
 
@@ -300,10 +301,10 @@ class Source(LogSource):
         *,
         lenient: bool = False,
     ) -> Bisected:
-        """The first offset of a range from which on a condition holds: `kraftlake bisect` (docs/questions.md).
+        """The first offset of a range from which a condition holds: `kraftlake bisect` (docs/questions.md).
 
-        `condition` is such as `offline_partitions > 0 and broker(3).fenced`. Raises NoSuchThingError where it never
-        holds, UsageError for what is no condition, else as `image`.
+        `condition` is, for example, `offline_partitions > 0 and broker(3).fenced`. Raises NoSuchThingError where it
+        never holds, UsageError for an invalid condition, else as `image`.
         """
         from kraftlake.diagnosis.bisection import bisect
         from kraftlake.diagnosis.condition_parser import parse_condition
@@ -320,11 +321,11 @@ class Source(LogSource):
         each_rack: bool = False,
         lenient: bool = False,
     ) -> WhatIf:
-        """What the controller would do if some steps happened at a moment: `kraftlake what-if`; nothing is written.
+        """The controller's reaction to some steps at a moment: `kraftlake what-if`; nothing is written.
 
         A step is a `kraftlake.api.Step`, or text: `lose-broker 2`, `lose-rack a`, `restart 3`, `reassign FILE`,
-        `catch-up`. `each_broker` and `each_rack` ask what each single loss after them would do. Raises NoSuchThingError
-        where there is no such broker or rack, UsageError for what is no step, else as `image`.
+        `catch-up`. `each_broker` and `each_rack` request the effect of each single loss after the steps. Raises
+        NoSuchThingError for an unknown broker or rack, UsageError for an invalid step, else as `image`.
         """
         from kraftlake.diagnosis.trial.steps import Step
         from kraftlake.diagnosis.trial.what_if import what_if
@@ -341,7 +342,7 @@ class Source(LogSource):
         return Thing.parse(text(path, "the path of a thing"))
 
     def verify(self, *, at_least: ChainLink | str | None = None, progress: Progress | None = None) -> VerifyReport:
-        """Every check there is: see `replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH."""
+        """Run every check: see `replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH."""
         from kraftlake.replay.verify.verification import verify_source
 
         if isinstance(at_least, str):
@@ -379,15 +380,14 @@ def open_source(
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Source:
-    """Open whatever holds a metadata log: its content says what it is. `kraftlake.open` is this function.
+    """Open any source of a metadata log; its content determines its kind. `kraftlake.open` is this function.
 
     A folder is searched for metadata directories, `-` is stdin. `node` chooses one of several nodes' logs by its id.
-    `HOST:PORT[,HOST:PORT…]` or `kafka://…` are controllers of a live quorum, which is asked for everything it has
-    committed; `command_config` is the properties file that Kafka's own tools take, for TLS and SASL, and `warn` gets a
-    sentence on what is unsafe in it.
-    `cluster_id` names the cluster where nothing beside the log does. Raises NotASourceError for a path that holds no
-    log, or several of which none is chosen, CorruptDataError for a broken one, UsageError where `cluster_id`
-    contradicts the source's own, NodeError for a quorum that does not answer.
+    `HOST:PORT[,HOST:PORT…]` or `kafka://…` are controllers of a live quorum, from which everything committed is
+    fetched; `command_config` is the properties file of Kafka's own tools, for TLS and SASL, and `warn` gets a sentence
+    on each unsafe setting in it. `cluster_id` names the cluster where no file beside the log does. Raises
+    NotASourceError for a path without a log, or with several of which none is chosen, CorruptDataError for a broken
+    one, UsageError where `cluster_id` contradicts the source's own, NodeError for a quorum that does not answer.
     """
     return Source.open(
         source, cluster_id=cluster_id, node=node, command_config=command_config, progress=progress, warn=warn

@@ -32,11 +32,11 @@ _COUNTS: Final = [field.name for field in attrs.fields(ClusterCounts)]
 
 @attrs.frozen(kw_only=True)
 class WatchState:
-    """What is known after a step: the state of the cluster at `offset`, the last one that was replayed.
+    """The state after a step: of the cluster at `offset`, the last offset that was replayed.
 
-    `leader` leads the quorum in `epoch`, None where the log does not tell; `timestamp` is that of the offset's batch
-    in epoch milliseconds, -1 for none. The records from `offset` + 1 up to `seen_to` are there but not known to be
-    committed. `trouble` is a sentence while nothing comes because of something that may pass.
+    `leader` leads the quorum in `epoch`, None where the log does not name it; `timestamp` is that of the offset's batch
+    in epoch milliseconds, -1 for none. The records from `offset` + 1 up to `seen_to` exist but are not known to be
+    committed. `trouble` is a sentence while a temporary error prevents events.
     """
 
     leader: int | None
@@ -49,12 +49,12 @@ class WatchState:
 
 
 class Watch:
-    """Events of a log from an offset on, then each as it is committed: those that `Source.events` gives of the whole.
+    """The events of a log from an offset on, then each as it is committed; the same as in `Source.events` of the whole.
 
-    Iterating gives a dict of the table's columns an event, and waits for the next one; `step` gives what there is.
-    The newest image is kept and nothing of the log: a step costs as much as what it reads. For one thread; `close`, or
-    a `with` statement, ends it. Raises, one sentence each, what the replay of a record raises, and what `LiveLog.step`
-    raises where the source is gone.
+    Iteration yields a dict of the table's columns for each event, and waits for the next one; `step` returns the
+    present ones. Only the newest image is kept, and nothing of the log: a step costs as much as the records that it
+    reads. For one thread; `close`, or a `with` statement, ends the watch. Raises, one sentence each, the errors of
+    replaying a record, and those of `LiveLog.step` where the source is gone.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Watch:
         poll: float = 0.5,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        """Begin with the events of the offset `first`, None for what is committed from now on.
+        """Initialize at the events of the offset `first`; None means from the next committed record on.
 
         `sleep` waits for a number of seconds between two steps of the iteration. Other options as for `Source.watch`.
         """
@@ -117,7 +117,7 @@ class Watch:
         return self._replay.skipped
 
     def step(self) -> Iterator[pa.Table]:
-        """The events of the next batches, as tables of `events/`; does not wait, and may give nothing."""
+        """The events of the next batches, as tables of `events/`; does not wait, and may yield none."""
         for chunk in self._next_chunks():
             growth = topic_counts(chunk.partitions, len(chunk.boundaries))
             self._counter.take(chunk.boundaries.offsets, growth, chunk.others, with_first=False)
@@ -143,7 +143,7 @@ class Watch:
                 self._sleep(self._poll)
 
     def close(self) -> None:
-        """Release what the source holds open."""
+        """Release the resources of the source."""
         self._live.close()
 
     def __enter__(self) -> Self:

@@ -1,7 +1,6 @@
-"""The `kraftlake` command: reads the command line, asks the rooms below, and shows what they answer.
+"""The `kraftlake` command: parses the command line, calls the rooms below, and shows their answers.
 
-The door is `main`, the console entry point. Nothing heavy is imported before a command needs it: `--help` loads
-click alone.
+`main` is the console entry point. A command imports heavy modules only when it needs them: `--help` loads click alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, and one sentence on stderr in place of a traceback."""
+"""The end of a command: exit codes, and one sentence on stderr in place of a traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kraftlake.cli.output.terminal import wants_colour
 from kraftlake.cli.output.theme import Style, painted
 
 UNHEALTHY = 3
-"""`doctor` and `quorum` have answered, and something is wrong with the cluster."""
+"""Exit code of `doctor` and `quorum` where the answer is complete and something is wrong with the cluster."""
 INTERRUPTED = 130
 READER_LEFT = 141
 _ONE_REQUEST_SECONDS = 0.5
@@ -29,7 +29,7 @@ TRACEBACK_VARIABLE = "KRAFTLAKE_TRACEBACK"
 
 
 class TerminatedError(KeyboardInterrupt):
-    """A signal that ends a command in order, SIGTERM or SIGHUP for instance: an interrupt with its own exit code."""
+    """A signal that ends a command cleanly, such as SIGTERM or SIGHUP: an interrupt with its own exit code."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class TerminatedError(KeyboardInterrupt):
 
 @contextmanager
 def orderly_ends() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a command as an interrupt does: what is half-written is removed on the way out.
+    """End a command at SIGTERM and SIGHUP as at an interrupt: half-written output is removed on the way out.
 
     An ignored SIGHUP (`nohup`) stays ignored.
     """
@@ -54,9 +54,9 @@ def orderly_ends() -> Iterator[None]:
 
 @contextmanager
 def stop_at_signals(*, normal: bool = False, again: threading.Event | None = None) -> Iterator[threading.Event]:
-    """An event that SIGINT, SIGTERM and SIGHUP set: what is under way is finished before the command ends.
+    """An event that SIGINT, SIGTERM and SIGHUP set: work in progress is finished before the command ends.
 
-    A further one sets `again`, unless it comes with the first: some tools send it to the process and to its group.
+    A further signal sets `again`, unless it comes with the first: some tools send it to the process and to its group.
     Raises TerminatedError on the way out, with the exit code of the first signal, unless that is the `normal` end. An
     ignored SIGHUP (`nohup`) stays ignored.
     """
@@ -114,18 +114,18 @@ def open_closed_streams() -> None:
 
 
 class _Closed(io.TextIOBase):
-    """A stdout that takes nothing."""
+    """A stdout that accepts no text."""
 
     def write(self, text: str) -> int:  # noqa: ARG002
         raise OSError(errno.EBADF, "stdout is closed, so the answer can't be written")
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
-    """Run a command and print its error on stderr; gives the exit code.
+    """Run a command and print its error on stderr; returns the exit code.
 
     0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 3 (`doctor`, `quorum`)
     something is wrong with the cluster, 130 interrupted, 129 and 143 hung up and terminated, 141 the reader of stdout
-    went away (all silent, as other programs do).
+    closed it (all silent, as other programs do).
     """
     from kraftlake.runtime.errors import KraftlakeError, sentence_of
 

@@ -12,10 +12,10 @@ from rpds import HashTrieMap
 class ControllerConfig:
     """The settings of a controller; names of times end in their unit.
 
-    `static_configs` are the configs of the node's property file, which a topic's effective configs fall back on.
+    `static_configs` are the configs of the node's property file, the fallback of a topic's effective configs.
     `quorum_node_ids` are the controllers that must support a new feature level, by default only the node itself.
-    Without `max_idle_interval_ms`, and where it is above half of `quorum_fetch_timeout_ms`, a no-op record is written
-    each quarter of that time: standbys take a controller that writes nothing for dead. Without
+    Without `max_idle_interval_ms`, or if it is above half of `quorum_fetch_timeout_ms`, a no-op record is written each
+    quarter of the fetch timeout: standbys consider a silent controller dead. Without
     `leader_imbalance_check_interval_seconds` leaders are never balanced (Kafka's `auto.leader.rebalance.enable=false`).
     """
 

@@ -21,7 +21,7 @@ class ApiError:
 
     @property
     def is_failure(self) -> bool:
-        """Whether there is an error."""
+        """Whether the part has failed."""
         return self.error is not ErrorCode.NONE
 
 
@@ -29,7 +29,7 @@ ApiError.NONE = ApiError(ErrorCode.NONE)
 
 
 class ControllerApiError(KraftlakeError):
-    """A command, or a part of it, is refused: none of its records are in the log (Kafka's ApiException)."""
+    """Reports a refused command, or part of one: none of its records are in the log (Kafka's ApiException)."""
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(f"{error.name}: {message}" if message else error.name)

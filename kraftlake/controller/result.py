@@ -1,4 +1,4 @@
-"""The result of a command: records for the log, and the response, which is given once they are durable."""
+"""The result of a command: records for the log, and the response, which is sent once the records are durable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_RECORDS_PER_BATCH = 10_000
 
 @attrs.frozen
 class ControllerResult(Generic[T]):
-    """`records` are appended, all in one batch if they are `atomic`; then `response` is given.
+    """`records` are appended, all in one batch if they are `atomic`; then `response` is sent.
 
     Source: org.apache.kafka.controller.ControllerResult.
     """
@@ -32,7 +32,7 @@ class ControllerResult(Generic[T]):
 def answer_each(
     changes: Iterable[tuple[K, T]], records_of: Callable[[K, T], Iterable[ApiMessageAndVersion]]
 ) -> tuple[list[ApiMessageAndVersion], dict[K, ApiError]]:
-    """The records of all changes, and an answer by key: none, or the refusal that `records_of` raised for it."""
+    """Return the records of all changes, and an answer by key: none, or the refusal raised by `records_of`."""
     records: list[ApiMessageAndVersion] = []
     answers: dict[K, ApiError] = {}
     for key, change in changes:

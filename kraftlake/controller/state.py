@@ -36,10 +36,10 @@ T = TypeVar("T")
 class ControllerState:
     """The state of an active controller as a command sees it.
 
-    `image` is the pending image: it includes records that were appended and are not durable yet. `next_offset` is the
-    offset of the command's first record. `registration_offsets` has the offset of each broker's last
-    RegisterBrokerRecord; `kraft_version` comes from the control records of the log. `now_ms` (wall clock) and `now_ns`
-    (monotonic) are the time of the command; `random` and `new_id` are its only sources of randomness.
+    `image` is the pending image, which includes appended records that are not durable yet. `next_offset` is the offset
+    of the command's first record. `registration_offsets` has the offset of each broker's last RegisterBrokerRecord;
+    `kraft_version` comes from the control records of the log. `now_ms` (wall clock) and `now_ns` (monotonic) are the
+    time of the command; `random` and `new_id` are its only sources of randomness.
     """
 
     config: ControllerConfig
@@ -89,7 +89,7 @@ class ControllerState:
         return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
 
     def has_online_dir(self, broker_id: int, directory: Uuid) -> bool:
-        """Whether the broker has reported `directory` as online; reserved ids count as online, but for LOST."""
+        """Whether the broker has reported `directory` as online; reserved ids count as online, except LOST."""
         broker = self.registration(broker_id)
         return broker is not None and broker.has_online_dir(directory)
 
@@ -105,7 +105,7 @@ class ControllerState:
         return broker.directories[0] if len(broker.directories) == 1 else UNASSIGNED
 
     def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-        """The registration of a broker; ControllerApiError(STALE_BROKER_EPOCH) if there is none of that epoch."""
+        """Return the registration of a broker; raises ControllerApiError(STALE_BROKER_EPOCH) if none has that epoch."""
         broker = self.registration(broker_id)
         if broker is None:
             raise ControllerApiError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
@@ -121,7 +121,10 @@ class ControllerState:
         return self.image.topics.get_topic(name)
 
     def partition(self, topic: str, number: int) -> tuple[TopicImage, PartitionRegistration]:
-        """A topic and its partition; ControllerApiError(UNKNOWN_TOPIC_OR_PARTITION) if there is none."""
+        """Return a topic and its partition.
+
+        Raises ControllerApiError(UNKNOWN_TOPIC_OR_PARTITION) if either is missing.
+        """
         image = self.topic(topic)
         partition = None if image is None else image.partitions.get(number)
         if image is None or partition is None:
@@ -140,13 +143,13 @@ class ControllerState:
         return self._fallback[1]
 
     def effective_min_isr(self, topic: TopicImage) -> int:
-        """`min.insync.replicas` of a topic, at most its replication factor: that of its first partition."""
+        """The effective `min.insync.replicas` of a topic, limited to the replication factor of its first partition."""
         min_isr = effective_min_isr(self.image.configs, self.config, topic.name)
         first = topic.partitions.get(0) or topic.partitions[min(topic.partitions)]  # a damaged log may lack 0
         return min(min_isr, len(first.replicas))
 
     def unclean_election_enabled(self, topic: str) -> bool:
-        """`unclean.leader.election.enable` of a topic."""
+        """Whether `unclean.leader.election.enable` is true for a topic."""
         value = self.topic_config(topic, "unclean.leader.election.enable")
         return value is not None and value.lower() == "true"
 

@@ -15,8 +15,8 @@ def with_changes(base: HashTrieMap[K, V], changes: Mapping[K, V | None]) -> Hash
     """`base` with every changed key set, or removed if its value is None.
 
     A value equal to the present one is not replaced: a map without changes stays the same object, and so do unchanged
-    values. Values may be HashTrieMaps: their `==` is right, their `!=` (rpds-py 2026.9)
-    is not, it holds for two empty maps and not for two that differ in some values only.
+    values. Values may be HashTrieMaps: their `==` is right, but their `!=` (rpds-py 2026.9) is wrong: it is true for
+    two empty maps, and false for two that differ in some values only.
     """
     if not base:
         made = {key: value for key, value in changes.items() if value is not None}
@@ -33,6 +33,6 @@ def with_changes(base: HashTrieMap[K, V], changes: Mapping[K, V | None]) -> Hash
 
 
 def drop_missing(base: HashTrieMap[K, V], changes: dict[K, V | None]) -> None:
-    """Mark every key of `base` that no record has set as removed: a snapshot lacks what was deleted."""
+    """Mark every key of `base` that no record has set as removed: a snapshot does not list deleted entries."""
     for key in base:
         changes.setdefault(key, None)

@@ -19,7 +19,7 @@ class ClientQuotaDelta:
         drop_missing(self.image.quotas, self.changes)
 
     def replay(self, record: ClientQuotaRecord) -> None:
-        """A quota is set, or removed, which need not have been there."""
+        """Set or remove a quota; a removed quota need not exist."""
         self.changes[record.key] = None if record.remove else record.value
 
     def apply(self) -> ClientQuotaImage:
@@ -41,7 +41,7 @@ class ClientQuotasDelta:
             self._delta(entity).finish_snapshot()
 
     def replay(self, record: ClientQuotaRecord) -> None:
-        """One quota of an entity is set or removed."""
+        """Set or remove one quota of an entity."""
         self._delta(ClientQuotaEntity.from_record(record.entity)).replay(record)
 
     def apply(self) -> ClientQuotasImage:

@@ -47,7 +47,7 @@ class ClusterDelta:
         self.changed_brokers[record.broker_id] = BrokerRegistration.from_record(record)
 
     def replay_unregister_broker(self, record: UnregisterBrokerRecord) -> None:
-        """Remove the broker; an unknown broker is no error, as in Kafka."""
+        """Remove the broker; an unknown broker is not an error, as in Kafka."""
         self.changed_brokers[record.broker_id] = None
 
     def replay_register_controller(self, record: RegisterControllerRecord) -> None:
@@ -59,11 +59,11 @@ class ClusterDelta:
         self.changed_controllers[record.controller_id] = None
 
     def replay_fence_broker(self, record: FenceBrokerRecord) -> None:
-        """ReplayError if that incarnation of the broker is not registered."""
+        """Fence a broker; ReplayError if that incarnation of the broker is not registered."""
         self.changed_brokers[record.id] = attrs.evolve(self._registered(record.id, record.epoch), fenced=True)
 
     def replay_unfence_broker(self, record: UnfenceBrokerRecord) -> None:
-        """ReplayError if that incarnation of the broker is not registered."""
+        """Unfence a broker; ReplayError if that incarnation of the broker is not registered."""
         self.changed_brokers[record.id] = attrs.evolve(self._registered(record.id, record.epoch), fenced=False)
 
     def replay_broker_registration_change(self, record: BrokerRegistrationChangeRecord) -> None:

@@ -25,11 +25,11 @@ class ConfigurationDelta:
         self.changes: dict[str, str | None] = {}
 
     def replay(self, record: ConfigRecord) -> None:
-        """A null value removes the config."""
+        """Set a config, or remove it if the value is null."""
         self.changes[record.name] = record.value
 
     def delete_all(self) -> None:
-        """The resource was deleted: remove all its configs, of this delta and of the base image."""
+        """Remove all configs of the deleted resource, of this delta and of the base image."""
         self.changes.clear()
         drop_missing(self.image.data, self.changes)
 
@@ -67,7 +67,7 @@ class ConfigurationsDelta:
                 _delta_of(resource, images, deltas).finish_snapshot()
 
     def replay(self, record: ConfigRecord) -> None:
-        """Set or remove one config; its resource need not exist. One that Kafka 4.4 does not know changes no state."""
+        """Set or remove one config; its resource need not exist. Configs unknown to Kafka 4.4 change no state."""
         resource = ConfigResource(record.resource_type, record.resource_name)
         delta = _delta_of(resource, self.image.resource_data, self.changes)
         if not is_supported(record.resource_type, record.name):

@@ -26,7 +26,7 @@ class DelegationTokenDelta:
         self.changes[record.token_id] = DelegationTokenData.from_record(record)
 
     def replay_remove_delegation_token(self, record: RemoveDelegationTokenRecord) -> None:
-        """Remove a token; an unknown token is no error, as in Kafka."""
+        """Remove a token; an unknown token is not an error, as in Kafka."""
         self.changes[record.token_id] = None
 
     def apply(self) -> DelegationTokenImage:

@@ -9,7 +9,7 @@ from kraftlake.runtime.errors import ReplayError
 
 
 def place_of(message: AnyMessage, offset: int | None) -> str:
-    """`offset N, TYPE: `, or nothing if the offset is unknown: then the caller names both."""
+    """The prefix `offset N, TYPE: `, or nothing if the offset is unknown: then the caller names both."""
     if offset is None:
         return ""
     name = "UNKNOWN" if isinstance(message, UnknownRecord) else type_name(type(message))

@@ -113,9 +113,9 @@ class MetadataDelta:
             self.topics_delta.merge()
 
     def keep(self, message: AnyMessage, offset: int | None = None) -> None:
-        """As `replay`, but records of topics are merged, and raise, later.
+        """Add one record as `replay` does, but merge records of topics, and raise their errors, later.
 
-        They are merged by `topics_delta.merge()` or the first access: see `TopicsDelta`.
+        These records are merged by `topics_delta.merge()` or the first access: see `TopicsDelta`.
         """
         if type(message) in TOPIC_RECORDS:
             self.get_or_create_topics_delta().keep(message, offset)  # type: ignore[arg-type]
@@ -138,8 +138,8 @@ class MetadataDelta:
     def apply(self, provenance: MetadataProvenance) -> MetadataImage:
         """The image after the records, at `provenance`; unchanged parts are the same objects.
 
-        With the same provenance and without changes it is the same image. More records may follow. Raises ReplayError
-        if two topics have the same name.
+        With the same provenance and without changes the result is the same image. More records may follow. Raises
+        ReplayError if two topics have the same name.
         """
         image = self.image
         parts = {part: delta.apply() for part, name in _PARTS if (delta := getattr(self, name)) is not None}
@@ -244,7 +244,7 @@ _HANDLERS: Mapping[type, Callable[[MetadataDelta, Any], None]] = {
     r.RegisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_controller(m),
     r.UnregisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unregister_controller(m),
 }
-"""How each record type is replayed, but for those of topics; markers of metadata transactions are refused."""
+"""The handler of each record type except those of topics; markers of metadata transactions are refused."""
 
 _TOPIC_KINDS = frozenset((TOPIC, PARTITION, CHANGE, CLEAR_ELR))
 _TRANSACTION_MARKERS = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)

@@ -14,10 +14,10 @@ class ProducerIdsDelta:
         self.next_producer_id = image.next_producer_id
 
     def finish_snapshot(self) -> None:
-        """Does nothing: allocated ids stay allocated, also if the snapshot has no record of them."""
+        """A no-op: allocated ids stay allocated, also if the snapshot has no record of them."""
 
     def replay(self, record: ProducerIdsRecord) -> None:
-        """A block was allocated; the next one starts at the record's id."""
+        """Set the next producer id after a block was allocated: the record's id."""
         self.next_producer_id = record.next_producer_id
 
     def apply(self) -> ProducerIdsImage:

@@ -12,7 +12,7 @@ from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, 
 class ScramDelta:
     """`changes` has the new credential by mechanism and user, None for a removed one.
 
-    A mechanism that Kafka 4.4 does not know is UNKNOWN, as there.
+    A mechanism that Kafka 4.4 does not know is UNKNOWN, as in Kafka.
 
     Source: org.apache.kafka.image.ScramDelta.
     """
@@ -31,7 +31,7 @@ class ScramDelta:
         self._changes_of(record.mechanism)[record.name] = ScramCredentialData.from_record(record)
 
     def replay_remove_user_scram_credential(self, record: RemoveUserScramCredentialRecord) -> None:
-        """Remove a credential; an unknown credential is no error, as in Kafka."""
+        """Remove a credential; an unknown credential is not an error, as in Kafka."""
         self._changes_of(record.mechanism)[record.name] = None
 
     def apply(self) -> ScramImage:

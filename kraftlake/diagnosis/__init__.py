@@ -1,1 +1,1 @@
-"""An operator's questions about a log: since when, which record made it so, where a condition began, what is wrong."""
+"""An operator's questions about a log: since when, by which record, from which offset on, and what is wrong."""

@@ -23,7 +23,7 @@ from kraftlake.runtime.errors import NoSuchThingError, UsageError
 from kraftlake.runtime.words import counted, did_you_mean
 
 _Event: TypeAlias = "tuple[int, int | None, dict[Thing | str, Any]]"
-"""An offset, its time, and the values that names of a condition have from there on."""
+"""An offset, its time, and the new values of names of a condition from that offset on."""
 
 
 @attrs.frozen(kw_only=True)
@@ -56,9 +56,9 @@ def bisect(
 ) -> Bisected:
     """The first offset of [first, last] at which a condition holds and did not hold at the offset before.
 
-    None is as far as images go; they go on from `last` to before without a gap. Each thing that the condition names is
-    followed in one pass over the log, and counts in another; the condition is evaluated where one of them changes.
-    With `lenient`, records that can't be replayed are skipped.
+    `last` None is the end of the images. The images reach back from `last` without a gap. One pass over the log follows
+    each thing in the condition, another one the counts; the condition is evaluated where one of them changes. With
+    `lenient`, records that can't be replayed are skipped.
 
     Raises NoSuchThingError where the condition holds at none of the offsets, OffsetError where an end of the range has
     no image or the log does not go from one to the other, UsageError for a range that runs backwards or values that
@@ -101,7 +101,7 @@ def bisect(
 def _first_holding(
     condition: Condition, values: dict[Thing | str, Any], events: Iterable[_Event], first: int
 ) -> tuple[int, int | None, bool | None] | None:
-    """Offset, time and whether it held before; `values` are those before the events, and then those after the last."""
+    """Offset, time and whether it held before; `values` are those before the events, and after the call, the last."""
     is_after_first = False
     for offset, group in groupby(events, key=itemgetter(0)):
         if offset > first and not is_after_first:
@@ -125,7 +125,7 @@ def _begin(source: LogSource, first: int, *, lenient: bool) -> int:
 
 
 def _skipped(source: LogSource, begin: int, last: int) -> list[SkippedRecord]:
-    """What a lenient replay from the image at `begin` up to `last` leaves out."""
+    """The records that a lenient replay from the image at `begin` up to `last` leaves out."""
     loader = MetadataBatchLoader(image_after(source, begin, lenient=True), lenient=True)
     if begin < last:
         for batch in readable_batches(source.reader, begin + 1, last, loader.lost):
@@ -157,7 +157,7 @@ def _of_counts(source: LogSource, condition: Condition, begin: int, last: int, *
 
 
 def _why(source: LogSource, unknown: Collection[Thing], last: int, *, lenient: bool) -> str:
-    """What is wrong with a condition that names things which never were there."""
+    """The error message for a condition on things that never existed."""
     thing = min(unknown, key=str, default=None)
     if thing is None:
         return "."

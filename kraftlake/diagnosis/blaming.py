@@ -1,4 +1,4 @@
-"""Which record made a thing what it is, and since when it is so."""
+"""The records that gave things their values, and since when the values hold."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kraftlake.runtime.words import did_you_mean
 def newest_changes(
     source: LogSource, things: Iterable[Thing], at: int, *, lenient: bool = False
 ) -> dict[Thing, Change]:
-    """The change that gave each thing the value that it has at the offset `at`; things that are not there are left out.
+    """The change that gave each thing its value at the offset `at`; things that do not exist then are left out.
 
-    Its `since` is the offset since which the value is so. Reads the log once for all things. Raises as `changes_of`.
+    Its `since` is the offset from which the value holds. The log is read once for all things. Raises as `changes_of`.
     """
     lines = changes_of(source, things, at, newest_only=True, lenient=lenient).lines
     return {thing: line[-1] for thing, line in lines.items() if line[-1].after is not None}
@@ -37,7 +37,7 @@ def holding_since(line: Sequence[Change], holds: Callable[[Any], bool]) -> Chang
 
 
 def blame(source: LogSource, thing: Thing, at: int, *, lenient: bool = False) -> Change:
-    """The change that gave a thing the value that it has at the offset `at`. Raises as `blamed`."""
+    """The change that gave a thing its value at the offset `at`. Raises as `blamed`."""
     return blamed(source, thing, at, newest_only=True, lenient=lenient).lines[thing][-1]
 
 
@@ -47,7 +47,7 @@ def blame_all(source: LogSource, thing: Thing, at: int, *, lenient: bool = False
 
 
 def blamed(source: LogSource, thing: Thing, at: int, *, newest_only: bool = False, lenient: bool = False) -> Changes:
-    """As `changes_of` one thing, which has a value at the offset `at`.
+    """The changes of one thing that has a value at the offset `at`, as `changes_of` returns them.
 
     Raises NoSuchThingError where it has none, else as `changes_of`.
     """
@@ -60,7 +60,7 @@ def blamed(source: LogSource, thing: Thing, at: int, *, newest_only: bool = Fals
 
 
 def _why(source: LogSource, thing: Thing, at: int, line: Sequence[Change], *, lenient: bool) -> str:
-    """What became of a thing that is not there, else the things with a path like it."""
+    """The end of a thing that no longer exists, else the things with a path like it."""
     if line:
         gone = line[-1]
         return f": {gone.type} at offset {gone.offset} removed it, --at-offset {gone.since - 1} is before that."

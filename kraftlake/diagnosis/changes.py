@@ -1,4 +1,4 @@
-"""The lines of changes of things: which record gave each its value, and since when it has it."""
+"""The lines of changes of things: the record that gave each value, and the offset from which it holds."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from kraftlake.runtime.errors import CorruptDataError
 
 @attrs.frozen(kw_only=True, repr=False)
 class Change:
-    """A record gave a thing another value.
+    """A change of a thing's value by a record.
 
     `offset`, `timestamp` (epoch ms, None for none), `epoch` and `type` are those of the record, as `kraftlake log` has
-    them; `since` and `since_time` the offset at which it takes effect, and its time: another one where the record lies
-    within a metadata transaction. `before` and `after` are the thing's values in their JSON form, secrets as they are;
-    None is for nothing.
+    them; `since` and `since_time` the offset at which it takes effect, and its time: they differ for a record within a
+    metadata transaction. `before` and `after` are the thing's values in their JSON form, secrets as they are; None is
+    for nothing.
 
     `or_earlier`: no record, but the snapshot with which the log begins, had the value already. `type` is None, `before`
     unknown and None, and `offset` the last one that the snapshot holds.
@@ -92,13 +92,13 @@ class Changes:
 def changes_of(
     source: LogSource, things: Iterable[Thing], at: int, *, newest_only: bool = False, lenient: bool = False
 ) -> Changes:
-    """The lines of changes of things up to and including the offset `at`, each line with a change at least.
+    """The lines of changes of things up to and including the offset `at`, each line with at least one change.
 
     Things without a change are left out. With `newest_only` a line has its last change alone. Only records that can
     change one of the things are decoded and replayed, on top of the empty image or, where the log starts above 0, of
     the snapshot that covers its start; where that log is damaged, of the newest snapshot up to `at`.
 
-    Raises OffsetError where there is no image at `at`, and what the replay of a record raises: with `lenient` such
+    Raises OffsetError where there is no image at `at`, and the errors of replaying a record: with `lenient` such
     records are left out.
     """
     watched = list(dict.fromkeys(things))
@@ -123,7 +123,7 @@ def changes_after(source: LogSource, things: Iterable[Thing], begin: int, at: in
 def begins_of(source: LogSource, at: int, *, lenient: bool = False) -> Sequence[int]:
     """The offsets of the images from which to replay up to `at`, -1 for the empty image.
 
-    First the one that knows most of the log, then the one that needs the least of it.
+    The first image covers most of the log, the second one needs the least of it.
     """
     reader = source.reader
     if source.kind is SourceKind.SNAPSHOT:
@@ -138,7 +138,7 @@ def begins_of(source: LogSource, at: int, *, lenient: bool = False) -> Sequence[
 
 
 def image_after(source: LogSource, begin: int, *, lenient: bool = False) -> MetadataImage:
-    """The image at an offset that `begins_of` gives."""
+    """The image at an offset from `begins_of`."""
     is_empty = begin < 0 and source.kind is not SourceKind.SNAPSHOT
     return MetadataImage.EMPTY if is_empty else source.replay(begin, lenient=lenient).image
 
@@ -168,7 +168,7 @@ class _Fold(LogPosition[tuple[Found, Any]]):
         states = [(thing, thing.state(self._image)) for thing in things]
         self._states = {thing: (state, thing.compared(state)) for thing, state in states}
         self._newest: dict[Thing, tuple[_Effective, Any, Any]] = {}
-        """By thing the record that changed it last, and its states before and after."""
+        """The record that changed each thing last, and the thing's states before and after."""
         provenance = self._image.provenance
         time = _or_none(provenance.timestamp)
         self._lines = {
@@ -241,7 +241,7 @@ class _Fold(LogPosition[tuple[Found, Any]]):
             self._image, self._delta = image, MetadataDelta(image, of_log=True)
 
     def _add(self, record: _Effective, things: Sequence[Thing], states: Sequence[Any]) -> None:
-        """Add the changes of things that a record has given these states."""
+        """Add the changes of things to these states by a record."""
         for thing, state in zip(things, states, strict=True):
             before, compared = self._states[thing]
             now = thing.compared(state)
@@ -255,7 +255,7 @@ class _Fold(LogPosition[tuple[Found, Any]]):
 
 
 def _change(thing: Thing, record: _Effective, before: Any, after: Any) -> Change:
-    """The change of a thing that a record has brought from one state to another."""
+    """The change of a thing by a record from one state to another."""
     found = record.found
     return Change(
         thing=thing, offset=found.offset, timestamp=_or_none(found.time), epoch=found.epoch,

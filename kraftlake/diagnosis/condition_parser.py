@@ -61,7 +61,7 @@ def count_names() -> dict[str, str]:
 
 
 def parse_condition(text: str) -> Condition:
-    """The condition that a text states; UsageError, with the place, for what is none."""
+    """The condition that a text states; raises UsageError, with the place, for any other text."""
     if len(text) > LONGEST:
         raise UsageError(f"The condition has {len(text):,} characters: {LONGEST:,} are the most.")
     parser = _Parser(text)
@@ -123,7 +123,7 @@ class _Parser:
         return token
 
     def _takes(self, *texts: str) -> bool:
-        """Take the next token where it is one of these signs or words."""
+        """Take the next token where it is one of these texts; returns whether it is."""
         if self.token.kind in ("sign", "word") and self.token.text.lower() in texts:
             self._take()
             return True
@@ -178,7 +178,7 @@ class _Parser:
         return self._literal()
 
     def _literal(self) -> Literal:
-        """A number, a text, or a word that stands for itself."""
+        """A number, a text, or a word that is a literal."""
         place = self.token.place
         if self._takes("-"):
             if self.token.kind != "number":
@@ -243,7 +243,7 @@ class _Parser:
         return DEFAULT if literal.of is None else str(literal.of)
 
     def _until(self, end: str, part: Callable[[], Any]) -> list[Any]:
-        """Parts with commas between them, up to a closing sign."""
+        """Comma-separated parts up to a closing sign."""
         found: list[Any] = []
         while not self._takes(end):
             if found:

@@ -1,8 +1,8 @@
 """Conditions on the state of a cluster: `offline_partitions > 0 and broker(3).fenced`. Parsed by `condition_parser`.
 
-A condition is a tree of nodes. Values are those of the image's JSON: numbers, texts, truth values, lists. What is not
-there has the value None, and whatever is asked of it but `== none` and `!= none` is unknown, and None too: it does not
-hold, and neither does the opposite.
+A condition is a tree of nodes. Values are those of the image's JSON: numbers, texts, truth values, lists. A thing that
+does not exist has the value None, and every comparison with it but `== none` and `!= none` is unknown, hence None:
+neither the comparison nor its opposite holds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Node:
     place: int = attrs.field(eq=False)
 
     def value(self, values: Values) -> Any:
-        """The node's value; UsageError where values of different kinds are compared."""
+        """The node's value; raises UsageError where values of different kinds are compared."""
         raise NotImplementedError
 
     def parts(self) -> Iterator[Node]:
@@ -154,7 +154,7 @@ class Comparison(Node):
 
 @attrs.frozen(kw_only=True)
 class Not(Node):
-    """What holds where another condition does not."""
+    """The negation of a condition."""
 
     of: Node
 
@@ -215,7 +215,7 @@ _ORDERED: Final = ("a number", "a text")
 
 
 def truth(node: Node, values: Values) -> bool | None:
-    """Whether a node holds, None where that is unknown; UsageError for a value that is neither true nor false.
+    """Whether a node holds, None where unknown; raises UsageError for a value that is neither true nor false.
 
     A whole topic, partition, broker or ACL holds where it exists, and else does not.
     """
@@ -230,7 +230,7 @@ def truth(node: Node, values: Values) -> bool | None:
 
 
 def _as_numbers(left: Any, right: Any) -> tuple[Any, Any]:
-    """A text beside a number is the number that it shows: the values of configs are texts."""
+    """The numbers to compare: a text next to a number becomes its number, as the values of configs are texts."""
     if _kind(left) == "a number" and isinstance(right, str):
         return left, _number(right)
     if _kind(right) == "a number" and isinstance(left, str):
@@ -265,7 +265,7 @@ def fault(place: int, message: str) -> UsageError:
 
 @attrs.frozen(kw_only=True)
 class Condition:
-    """A condition on the state of a cluster: `text` is how it was given, `str` a plain text of the same condition."""
+    """A condition on the state of a cluster: `text` is its given form, `str` a plain text of the same condition."""
 
     root: Node
     text: str = attrs.field(eq=False)
@@ -279,7 +279,7 @@ class Condition:
         return frozenset(node.of for node in _all(self.root) if isinstance(node, Named))
 
     def holds(self, values: Values) -> bool:
-        """Whether the condition holds; `values` has all `names`. UsageError for values of kinds that don't compare."""
+        """Whether the condition holds; `values` has all `names`. UsageError for values of incomparable kinds."""
         return truth(self.root, values) is True
 
 

@@ -15,7 +15,9 @@ from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
 
 
 class CountsAfter(NamedTuple):
-    """Offsets (int64[n], ascending) at which records change a count, their times (epoch ms, -1 for none), and the
+    """The counts after each record that changes one of them.
+
+    The columns are the offsets (int64[n], ascending) of these records, their times (epoch ms, -1 for none), and the
     counts after each (int64[n, 7], as ClusterCounts).
     """
 
@@ -27,7 +29,7 @@ class CountsAfter(NamedTuple):
 def count_changes(reader: LogReader, begin: MetadataImage, at: int, *, lenient: bool = False) -> Iterator[CountsAfter]:
     """The changes of the counts after an image, up to and including the offset `at`; the first is the image's own.
 
-    A record within a metadata transaction counts from the transaction's end on. Raises what `LogReplay.read` raises.
+    A record within a metadata transaction counts from the transaction's end on. Raises the errors of `LogReplay.read`.
     """
     start, replay = begin.provenance, LogReplay(lenient=lenient, by_offset=True)
     counter = ClusterCounter(replay.begin(begin, QuorumState()))

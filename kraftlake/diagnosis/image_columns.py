@@ -1,4 +1,4 @@
-"""The partitions of an image as the columns that conditions are functions of. Imports numpy."""
+"""The partitions of an image as the columns that conditions take. Imports numpy."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class ImageColumns:
         return cls(states=event_columns(rows, rows.after), min_isr=min_isr[rows.topics], rows=rows, topics=topics)
 
     def at(self, some: Any) -> list[tuple[str, str, int]]:
-        """Topic name, topic id and number of the partitions at some places (int64[m])."""
+        """Topic name, topic id and number of the partitions at some indices (int64[m])."""
         numbers = self.rows.topics[some].tolist()
         ids = self.rows.names.ids.take(self.rows.topics[some]).to_pylist()
         names = [self.topics[number] for number in numbers]
         return list(zip(names, ids, self.rows.partitions[some].tolist(), strict=True))
 
     def names(self, some: Any) -> list[str]:
-        """The names of the partitions at some places: `foo-3`."""
+        """The names of the partitions at some indices: `foo-3`."""
         return [f"{topic}-{number}" for topic, _, number in self.at(some)]

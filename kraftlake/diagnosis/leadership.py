@@ -1,4 +1,4 @@
-"""Why a partition has no leader: the brokers that may lead it, and why none of them does."""
+"""The reason why a partition has no leader: the brokers that may lead it, and their states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_REPLICA = "no replica was in sync"
 
 
 def may_lead(partition: dict[str, Any], brokers: dict[str, Any]) -> dict[str, Any]:
-    """Why a PARTITION has no leader: the first non-empty list of MAY_LEAD, and why none of its brokers leads.
+    """The reason why a PARTITION has no leader: the first non-empty list of MAY_LEAD, and its brokers' states.
 
     Both are JSON forms, `brokers` by id. `mayLead` is None, and `states` are empty, where no replica was in sync.
     """
@@ -58,7 +58,7 @@ _NAMED: Final = 6
 
 
 def _why_not(broker: dict[str, Any] | None, directory: str | None) -> str:
-    """Why a broker, which has its replica in a directory, does not lead."""
+    """The reason why a broker, whose replica is in a directory, does not lead."""
     if broker is None:
         return "not registered"
     online = [Uuid.from_string(one) for one in broker["directories"]]

@@ -1,4 +1,4 @@
-"""The replicas that lie in log directories which their brokers do not have online. Imports numpy."""
+"""The replicas in log directories that their brokers do not have online. Imports numpy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.records.uuid import Uuid
 
 
 def offline_replicas(image: MetadataImage) -> dict[tuple[int, Uuid], list[tuple[str, int]]]:
-    """By registered broker and directory the topic and number of each partition with a replica there, in order."""
+    """The partitions (topic, number) with a replica in an offline directory, by registered broker and directory."""
     brokers = image.cluster.brokers
     columns = ImageColumns.of(image)
     ids = [Uuid.from_string(text) for text in columns.rows.names.directories.to_pylist()]

@@ -1,6 +1,6 @@
 """The conditions of partitions that the doctor and what-if look for, as functions of columns. Imports numpy.
 
-The same function says which partitions of an image are concerned, and at which change each of them became so.
+One function serves both to find the concerned partitions of an image, and the change at which each became so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecov
 from kraftlake.tables.events.partition_events import PartitionColumns
 
 PartitionCondition: TypeAlias = Callable[[PartitionColumns, Any], Any]
-"""Which of n partitions are concerned (bool[n]); the second argument is min.insync.replicas of each (int32[n])."""
+"""A function that returns which of n partitions are concerned (bool[n]); its second argument is min.insync.replicas of
+each (int32[n]).
+"""
 
 
 def _offline(states: PartitionColumns, _: Any) -> Any:
@@ -25,7 +27,7 @@ def _under_min_isr(states: PartitionColumns, min_isr: Any) -> Any:
 
 
 def _under_replicated(states: PartitionColumns, _: Any) -> Any:
-    """A replica is out of sync that no reassignment is adding."""
+    """A mask of partitions with a replica out of sync that no reassignment is adding."""
     return states.hosts.staying().without(states.isr).any
 
 

@@ -1,4 +1,4 @@
-"""Since when many partitions are as they are, by columns. Imports numpy."""
+"""The start of the present states of many partitions, by columns. Imports numpy."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def partitions_since(
 
 
 class _Since:
-    """The offset and time since which each field of the wanted partitions is so, after the changes taken in."""
+    """The offset and time from which each field of the wanted partitions has its value, after the added changes."""
 
     def __init__(self, topics: Mapping[str, Any], begin: int, time: int) -> None:
-        """All of it is so since the offset and time of the image before the changes, or earlier."""
+        """Initialize all fields with the offset and time of the image before the changes: values hold since then."""
         self._names = [(name, number) for name, topic in topics.items() for number in topic["partitions"]]
         self._ids = pa.array([topic["id"] for topic in topics.values()], pa.string())
         numbers = np.array([int(number) for _, number in self._names], np.int64)
@@ -61,7 +61,7 @@ class _Since:
         self._led_by = np.full(len(keys), NO_LEADER, np.int64)
 
     def take(self, changes: PartitionChanges) -> bool:
-        """Take in the changes that follow those before; false where one of them may be more than one change."""
+        """Add the changes that follow the earlier ones; false where one of them may be more than one change."""
         if not len(changes):
             return True
         topics = pc.index_in(changes.names.ids, self._ids).fill_null(-1).to_numpy()[changes.topics]
@@ -85,7 +85,7 @@ class _Since:
         return True
 
     def found(self) -> list[tuple[str, str, tuple[dict[str, Any], ...], int | None]]:
-        """What `partitions_since` gives."""
+        """The result of `partitions_since`."""
         columns = (self._offsets, self._times, self._or_earlier)
         by_field = [
             [

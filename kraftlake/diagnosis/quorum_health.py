@@ -1,4 +1,4 @@
-"""What a quorum's report means: whether a leader can be elected, what may be lost, and which nodes are at fault."""
+"""The verdicts on a quorum's report: whether a leader can be elected, what may be lost, which nodes are at fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kraftlake.runtime.words import counted, in_words
 
 @attrs.frozen(kw_only=True)
 class Held:
-    """What the nodes of one history have alone from an offset on; `timestamp` is that of its batch, −1 for none."""
+    """Records that only the nodes of one history have, from an offset on; `timestamp` is its batch's, −1 for none."""
 
     nodes: tuple[str, ...]
     words: str
@@ -27,15 +27,15 @@ class Held:
     timestamp: int
 
     def __str__(self) -> str:
-        """As a line: `node 1: alone offsets 10 to 12, …`."""
+        """A line: `node 1: alone offsets 10 to 12, …`."""
         return f"{in_words(self.nodes)}: {self.words}"
 
 
 @attrs.frozen(kw_only=True)
 class Verdict:
-    """A sentence on a quorum; `check` names what it is about, `things` the nodes or offsets concerned.
+    """A sentence on a quorum; `check` names its subject, `things` the nodes or offsets concerned.
 
-    `held` is what the logs have alone that it is about.
+    `held` are the records in question that only some logs have.
     """
 
     check: str
@@ -46,7 +46,7 @@ class Verdict:
 
 
 def quorum_verdicts(report: QuorumReport) -> tuple[Verdict, ...]:
-    """The verdicts on histories, election, completeness and majority, good ones too."""
+    """The verdicts on histories, election, completeness and majority, also the good ones."""
     histories = tuple(odd_histories(report))
     if not report.voters:
         named = any(copy.static_voters or copy.quorum.voters is not None for copy in report.copies)
@@ -57,7 +57,7 @@ def quorum_verdicts(report: QuorumReport) -> tuple[Verdict, ...]:
 
 
 def odd_histories(report: QuorumReport) -> Iterator[Verdict]:
-    """The histories beside the first one, of which nothing says which one is right; with what each has alone."""
+    """The histories besides the first one, none of them proven right, with the records that each has alone."""
     first = report.histories[0]
     for other in (*report.rivals, *report.changed):
         assert other.comparison is not None, "it is not the first one"
@@ -93,7 +93,7 @@ def node_faults(report: QuorumReport) -> Iterator[Verdict]:
 
 
 def unplaced_logs(report: QuorumReport) -> Iterator[Verdict]:
-    """The copies that have no offset in common with any other: nothing shows whether they are of the same log."""
+    """The copies without an offset in common with any other copy: nothing shows whether they are of the same log."""
     for history in report.histories:
         for copy in history.unplaced:
             node = _name(report, copy)
@@ -104,7 +104,7 @@ def unplaced_logs(report: QuorumReport) -> Iterator[Verdict]:
 
 
 def _why_outvoted(report: QuorumReport, history: History) -> str:
-    """What shows that what a history has alone was not committed by its voters, if no disk was put back."""
+    """The proof that records of only one history were not committed by its voters, if no disk was put back."""
     main = report.histories[0].alone
     if not history.may_be_on_majority or main is None or not main.leaders:
         lack = "lacks" if len(history.lacking) == 1 else "lack"
@@ -125,7 +125,7 @@ def _held(report: QuorumReport, history: History, alone: HeldAlone, found: LogCo
 
 
 def _voters(history: History) -> str:
-    """Whose history it is, and how many of its own voters have it, as far as their logs are here."""
+    """The voters of a history, and the number of them that have it, as far as their logs are here."""
     if not history.voters:
         return "it names no voters"
     voters = in_words([voter.id for voter in history.voters])
@@ -196,7 +196,7 @@ def _majority(report: QuorumReport) -> Iterator[Verdict]:
 
 
 def _ahead(report: QuorumReport) -> Iterator[Verdict]:
-    """Whether a log without a vote goes further than those of all voters."""
+    """The verdict on a log without a vote that goes further than the logs of all voters."""
     end = report.furthest.end_offset
     voters = [copy for copy in report.copies if report.role_of(copy) is Role.VOTER]
     further = [

@@ -1,4 +1,4 @@
-"""Since when what an image shows is so."""
+"""The offsets and times since when the state in an image holds."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from kraftlake.replay.reading.chunks import BULK_FROM
 _OF_PARTITIONS: Final = {"leader": "leader", "isr": "isr", "state": None}
 _OF_BROKERS: Final = ("fenced", "inControlledShutdown")
 _MANY_PARTITIONS: Final = 1_000
-"""From how many partitions on all records are worth a look: else those that change one of the partitions."""
+"""The number of partitions above which all records are read, and below it only those that change one of them."""
 
 
 def since_of(source: LogSource, form: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
-    """Since when the partitions, brokers and configs of an image are as its JSON form, or a part of it, says.
+    """The times since when an image's partitions, brokers and configs have the values of its JSON form, or of a part.
 
     `{"topics": {name: {partition: {"leader": SINCE, "isr": SINCE, "state": SINCE}}}, "brokers": {id: {"fenced": SINCE,
     "inControlledShutdown": SINCE}}, "configs": {type: {resource: {name: SINCE}}}}` with the parts that the form has.
-    SINCE is `{"offset", "timestamp"}` (epoch ms, None for none), with `"orEarlier": True` where it has been so since
+    SINCE is `{"offset", "timestamp"}` (epoch ms, None for none), with `"orEarlier": True` where the value dates from
     the snapshot with which the log begins, or earlier; `state` is that of all fields of the partition, as in the table
-    `partition_history/`. Reads the log once. Raises as `changes_of`.
+    `partition_history/`. The log is read once. Raises as `changes_of`.
     """
     topics, at = form.get("topics", {}), form["offset"]
     made: dict[str, Any] = {part: {} for part in ("topics", "brokers", "configs") if part in form}
@@ -61,13 +61,13 @@ def partitions_by_columns(
 
 
 def since_json(change: Change) -> dict[str, Any]:
-    """Since when a thing has its value, in JSON."""
+    """The position from which a thing has its value, in JSON."""
     form = {"offset": change.since, "timestamp": change.since_time}
     return form | ({"orEarlier": True} if change.or_earlier else {})
 
 
 def _places(form: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Thing]]:
-    """Each broker's and config's thing with the place of its answer."""
+    """Each broker's and config's thing with the path of its answer."""
     for id_ in form.get("brokers", {}):
         for field in _OF_BROKERS:
             yield ("brokers", id_, field), Thing.broker(int(id_), field)

@@ -22,7 +22,7 @@ from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean
 
 DEFAULT: Final = "<default>"
-"""What stands in a path for the name of a default: of a config's resource, or of a quota's user, client id or IP."""
+"""The name of a default in a path: of a config's resource, or of a quota's user, client id or IP."""
 
 _QUOTA_TYPES: Final = ("user", "client-id", "ip")
 _RESOURCE_TYPES: Final = {name: number for number, name in CONFIG_RESOURCES.items()}
@@ -30,16 +30,16 @@ _RESOURCE_TYPES: Final = {name: number for number, name in CONFIG_RESOURCES.item
 
 @attrs.frozen(kw_only=True)
 class _Kind:
-    """One kind of thing: how its paths read, its keys and states in an image, and the JSON form of a state."""
+    """A kind of thing: the form of its paths, its keys and states in an image, and the JSON form of a state."""
 
     form: str
     keys: Callable[[MetadataImage], Iterable[Any]]
-    """The keys that an image has; of partitions the names of their topics."""
+    """The keys in an image; for partitions the names of their topics."""
     look: Callable[[MetadataImage, Any], Any]
-    """The state of a key in an image; None where the image does not have it."""
+    """The state of a key in an image; None where the image does not have the key."""
     json: Callable[[Any], Any] = lambda state: state
     compared: Callable[[Any], Any] = lambda state: state
-    """What differs between two states where their JSON forms differ, and is quickly made."""
+    """A value that differs between two states where their JSON forms differ, and is quickly made."""
     fields: JsonForm | None = None
     """The fields of a state that are things of their own."""
 
@@ -50,8 +50,8 @@ class Thing:
 
     `kind` is a key of FORMS; `key` identifies the thing among those of its kind: a topic's name, (topic, number) of a
     partition, a broker's id, (ConfigResource, name) of a config, a feature's name, an ACL's id, (ClientQuotaEntity,
-    quota) of a quota. `field` is a key of the image's JSON form; None is the whole thing. `given` is the path by which
-    it was named, if by one.
+    quota) of a quota. `field` is a key of the image's JSON form; None is the whole thing. `given` is the path that
+    named it, if any.
     """
 
     kind: str
@@ -71,7 +71,7 @@ class Thing:
     def parse(cls, path: str) -> Thing:
         """The thing that a path names; FORMS has the forms. `%2F` stands for a slash in a name, `%25` for a percent.
 
-        Raises UsageError for what is no such path.
+        Raises UsageError for any other text.
         """
         kind, *names = path.split("/")
         if kind not in _KINDS:
@@ -85,7 +85,7 @@ class Thing:
     def of_subject(cls, subject: Subject | None, field: str | None = None) -> Thing | None:
         """The thing that a node of an image shows, or one field of it; None where a node shows no thing.
 
-        Raises UsageError for what is no field of it.
+        Raises UsageError for a field that it does not have.
         """
         if subject is None or subject.kind not in _KINDS or subject.key is None:
             return None
@@ -98,7 +98,7 @@ class Thing:
 
     @classmethod
     def topic(cls, name: str) -> Thing:
-        """A topic by its name: whether it exists."""
+        """A topic by its name; its value is whether it exists."""
         return cls("topic", name)
 
     @classmethod
@@ -119,7 +119,7 @@ class Thing:
         return cls("config", (ConfigResource(number, resource), name))
 
     def state(self, image: MetadataImage) -> Any:
-        """The object in an image that the value is made of; None where the image does not have the thing."""
+        """The object in an image from which the value is made; None where the image does not have the thing."""
         return _KINDS[self.kind].look(image, self.key)
 
     def value(self, image: MetadataImage) -> Any:
@@ -127,32 +127,32 @@ class Thing:
         return self.value_of(self.state(image))
 
     def value_of(self, state: Any) -> Any:
-        """The value that is made of a state."""
+        """The value made from a state."""
         kind = _KINDS[self.kind]
         if state is None:
             return None
         return kind.json(state) if self.field is None or kind.fields is None else kind.fields.value(state, self.field)
 
     def compared(self, state: Any) -> Any:
-        """What differs between two states where the values that are made of them differ; None for no state."""
+        """A value that differs between two states where their values differ; None for no state."""
         kind = _KINDS[self.kind]
         if state is None:
             return None
         return kind.compared(state) if self.field is None or kind.fields is None else kind.fields.raw(state, self.field)
 
     def shown(self, value: Any) -> Any:
-        """A value of this thing as it may be shown: `(redacted)` where it may be a secret."""
+        """A value of this thing for display: `(redacted)` where it may be a secret."""
         is_secret = self.kind == "config" and is_sensitive_config(self.key[0].type, self.key[1])
         return REDACTED if is_secret and value is not None else value
 
     @property
     def is_entity(self) -> bool:
-        """Whether it is a whole topic, partition, broker or ACL: what there is or is not."""
+        """Whether the thing is a whole topic, partition, broker or ACL, which exists or does not."""
         return self.field is None and self.kind in ("topic", "partition", "broker", "acl")
 
     @property
     def topic_name(self) -> str | None:
-        """The topic that the thing is of, and is removed with; None for all else."""
+        """The topic that the thing belongs to, and is removed with; None for all other things."""
         if self.kind == "config":
             resource: ConfigResource = self.key[0]
             return resource.name if resource.type_name == "TOPIC" else None
@@ -230,17 +230,17 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 }
 
 FORMS: Final[Mapping[str, str]] = {name: kind.form for name, kind in _KINDS.items()}
-"""How the paths of each kind of thing read."""
+"""The form of the paths of each kind of thing."""
 
 
 def fields_of(kind: str) -> tuple[str, ...]:
-    """The fields of a kind of thing, as the image's JSON names them; empty for those that are a value."""
+    """The fields of a kind of thing, as the image's JSON names them; empty for kinds that are a single value."""
     fields = _KINDS[kind].fields
     return () if fields is None else fields.keys
 
 
 def paths_like(thing: Thing, image: MetadataImage) -> list[str]:
-    """The paths of what an image has that may be meant by the path of a thing that it does not have."""
+    """The paths in an image that resemble the path of a thing that it does not have."""
     keys = _KINDS[thing.kind].keys(image)
     if thing.kind == "partition":
         name, number = thing.key
@@ -290,7 +290,7 @@ def _parse_config(path: str, names: list[str]) -> Thing:
 
 
 def _resource_type(name: str) -> int | None:
-    """The number of a type of resource by the name that ConfigResource gives it; None for another name."""
+    """The number of a type of resource by its name in ConfigResource; None for another name."""
     unknown = re.fullmatch(r"UNKNOWN\((-?[0-9]{1,3})\)", name)
     return _RESOURCE_TYPES.get(name) if unknown is None else int(unknown[1])
 

@@ -1,4 +1,4 @@
-"""Which things a record changes, and which records of a log may change given things."""
+"""The things that a record changes, and the records of a log that may change given things."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEY_OF: Final[dict[str, dict[type[Message], Callable[[Any], Any]]]] = {
     "acl": {r.AccessControlEntryRecord: attrgetter("id"), r.RemoveAccessControlEntryRecord: attrgetter("id")},
     "quota": {r.ClientQuotaRecord: lambda m: (ClientQuotaEntity.from_record(m.entity), m.key)},
 }
-"""By kind of thing the types of the records that change it, with the key of the thing that a record changes."""
+"""The types of the records that change a kind of thing, with the key of the thing that a record changes."""
 
 _KIND_OF: Final = {record: (kind, key) for kind, records in _KEY_OF.items() for record, key in records.items()}
 _OF_PARTITIONS: Final = (r.PartitionRecord, r.PartitionChangeRecord, r.ClearElrRecord)
@@ -39,9 +39,9 @@ _OF_PARTITIONS: Final = (r.PartitionRecord, r.PartitionChangeRecord, r.ClearElrR
 _TOPIC: Final = r.TopicRecord.API_KEY
 _ID_SIZE: Final = 16
 _ID_HEAD: Final = 8
-"""The bytes of an id, and those by which columns are searched for it: other ids may begin with the same."""
+"""The length of the prefix of an id that columns are searched for: other ids may begin with the same bytes."""
 _FRAME: Final = 3
-"""The bytes of a value before its fields: the frame's version, the type and its version."""
+"""The number of bytes of a value before its fields: the frame's version, the type and its version."""
 _NEWEST: Final = {
     key: newest for key, record in METADATA_RECORDS.items() if (newest := record.VERSIONS.high) is not None
 }
@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
 
 class WatchedThings:
-    """Things whose changes are wanted: `candidates` finds the records that may change them, `changed_by` says which.
+    """Things whose changes are wanted: `candidates` finds the records that may change them, `changed_by` the things.
 
     Candidates are also the marks of metadata transactions, and records in a form or of a type that this release does
     not know. Topics are watched by name: their ids are learned from an image, and from the records.
@@ -119,7 +119,7 @@ class WatchedThings:
         return at is None or value[at : at + _ID_SIZE] in self._names
 
     def _learn(self, value: bytes) -> bool:
-        """Learn the id of a watched topic from the value of a TopicRecord; whether it is of one, or can't be read."""
+        """Learn the id of a watched topic from a TopicRecord's value; returns whether it is, or can't be read."""
         try:
             message = decode_value(value).message
         except CorruptDataError:
@@ -130,7 +130,7 @@ class WatchedThings:
         return False
 
     def _among(self, values: BatchValues) -> Iterator[Found]:
-        """As `candidates`, by columns."""
+        """The same as `candidates`, by columns."""
         import numpy as np
 
         data, lengths = values.data, values.stops - values.starts

@@ -31,7 +31,7 @@ _CHANGE = LATEST_PRODUCTION.broker_registration_change_record_version
 
 
 def register(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A broker starts: it is registered, and fenced until it has caught up with the metadata."""
+    """Register a starting broker, which is fenced until it has caught up with the metadata."""
     cluster = writer.cluster
     cluster.epoch[broker] = writer.offset
     record = RegisterBrokerRecord(
@@ -53,7 +53,7 @@ def register(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
 
 
 def unfence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A broker has caught up: it becomes leader of the partitions without a leader that have it in the ISR."""
+    """Unfence a broker that has caught up: it leads the partitions without a leader that have it in the ISR."""
     cluster = writer.cluster
     cluster.alive[broker] = True
     hosted = cluster.hosted_by(broker) & cluster.in_sync & (cluster.leader == NO_LEADER)[:, None]
@@ -65,13 +65,13 @@ def unfence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
 
 
 def fence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A broker's session has expired."""
+    """Fence a broker whose session has expired."""
     writer.cluster.alive[broker] = False
     yield from _leave(writer, broker, _registration_change(writer, broker, fenced=FENCE))
 
 
 def shut_down(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A controlled shutdown: the broker leaves ISRs and leadership where another replica can take over."""
+    """Shut a broker down: it leaves ISRs and leadership where another replica can take over."""
     writer.cluster.alive[broker] = False
     yield from _leave(writer, broker, _registration_change(writer, broker, in_controlled_shutdown=SHUTTING_DOWN))
 
@@ -94,7 +94,7 @@ def _leave(writer: HistoryWriter, broker: int, record: Records) -> Iterator[pa.T
 
 
 def catch_up(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A broker has caught up as follower: the leaders of its partitions add it to the ISRs."""
+    """Add a broker that has caught up as follower to the ISRs of its partitions, by their leaders."""
     cluster = writer.cluster
     behind = cluster.hosted_by(broker) & ~cluster.in_sync & (cluster.leader != NO_LEADER)[:, None]
     rows = np.flatnonzero(behind.any(1))
@@ -107,7 +107,7 @@ def catch_up(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
 
 
 def balance(writer: HistoryWriter) -> Iterator[pa.Table]:
-    """Preferred leaders that are alive and in sync are elected, MAX_ELECTIONS partitions at a time."""
+    """Elect preferred leaders that are alive and in sync, MAX_ELECTIONS partitions at a time."""
     cluster = writer.cluster
     preferred = cluster.replicas[:, 0]
     rows = np.flatnonzero((cluster.leader != preferred) & cluster.in_sync[:, 0] & cluster.alive[preferred])
@@ -118,7 +118,7 @@ def balance(writer: HistoryWriter) -> Iterator[pa.Table]:
 
 
 def come_back(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
-    """A broker restarts after some seconds, and catches up."""
+    """Restart a broker after some seconds, and let it catch up."""
     writer.now_ms += int(writer.cluster.random.integers(3_000, 10_000))
     yield from register(writer, broker)
     writer.now_ms += int(writer.cluster.random.integers(500, 2_000))

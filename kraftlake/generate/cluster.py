@@ -13,7 +13,7 @@ NO_LEADER = -1
 
 
 class Cluster:
-    """Brokers are 1 to B; each partition is a row, and the rows of a topic are contiguous.
+    """The state of a generated cluster: brokers are 1 to B, each partition is a row, a topic's rows are contiguous.
 
     By broker id: `rack` int32[B + 1], `alive` bool[B + 1], `epoch` int64[B + 1], and `directory` uint8[B + 1, 16], the
     id of its log directory. By row: `topic` int32[N] (topic number), `number` int32[N] (partition id), `replicas`

@@ -32,11 +32,11 @@ TOPICS_AT_ONCE = 20_000
 MOVES_AT_ONCE = 1_000
 
 Telling: TypeAlias = Generator[pa.Table, None, str]
-"""Yields full tables, returns a short description."""
+"""A generator that yields full tables and returns a short description."""
 
 
 def set_up(writer: HistoryWriter) -> Telling:
-    """The first records of a cluster: features, brokers and topics."""
+    """Write the first records of a cluster: features, brokers and topics."""
     cluster, plan = writer.cluster, writer.cluster.plan
     features = {
         "metadata.version": LATEST_PRODUCTION.level,
@@ -59,7 +59,7 @@ def set_up(writer: HistoryWriter) -> Telling:
 
 
 def rolling_restart(writer: HistoryWriter) -> Telling:
-    """Each broker in turn is shut down and restarted; then the preferred leaders are elected."""
+    """Shut down and restart each broker in turn; then elect the preferred leaders."""
     for broker in writer.cluster.brokers:
         yield from events.shut_down(writer, broker)
         writer.now_ms += int(writer.cluster.random.integers(1_000, 5_000))
@@ -72,7 +72,7 @@ def rolling_restart(writer: HistoryWriter) -> Telling:
 
 
 def zone_outage(writer: HistoryWriter) -> Telling:
-    """An outage of a rack: all its brokers are fenced within a few seconds, and return later."""
+    """Write an outage of a rack: all its brokers are fenced within a few seconds, and return later."""
     cluster = writer.cluster
     rack = int(cluster.random.integers(cluster.plan.racks))
     dark = [broker for broker in cluster.brokers if cluster.rack[broker] == rack]
@@ -87,7 +87,7 @@ def zone_outage(writer: HistoryWriter) -> Telling:
 
 
 def isr_flaps(writer: HistoryWriter) -> Telling:
-    """Slow followers leave some ISRs and return soon, several times."""
+    """Remove slow followers from some ISRs and add them soon afterwards, several times."""
     cluster = writer.cluster
     count = max(1, len(cluster.leader) // 200)
     total = 0
@@ -109,7 +109,7 @@ def isr_flaps(writer: HistoryWriter) -> Telling:
 
 
 def reassignment_storm(writer: HistoryWriter) -> Telling:
-    """One replica of each of many partitions moves to another broker."""
+    """Move one replica of each of many partitions to another broker."""
     cluster = writer.cluster
     count = max(1, len(cluster.leader) // 20)
     rows = np.unique(cluster.random.integers(0, len(cluster.leader), count))
@@ -137,7 +137,7 @@ def _move(writer: HistoryWriter, rows: Any, joining: Any, places: Any) -> Tellin
 
 
 def topic_churn(writer: HistoryWriter) -> Telling:
-    """Some topics are deleted and created again under the same names, with other ids and replicas."""
+    """Delete some topics and create them again under the same names, with other ids and replicas."""
     cluster, plan = writer.cluster, writer.cluster.plan
     count = min(plan.topics, max(1, plan.topics // 20), 1_000)
     topics = np.sort(cluster.random.choice(plan.topics, count, replace=False))
@@ -151,7 +151,7 @@ def topic_churn(writer: HistoryWriter) -> Telling:
 
 
 def config_changes(writer: HistoryWriter) -> Telling:
-    """`retention.ms` of some topics is set, and removed again from some of them."""
+    """Set `retention.ms` of some topics, and remove it again from some of them."""
     cluster, plan = writer.cluster, writer.cluster.plan
     topics = cluster.random.integers(0, plan.topics, min(plan.topics, 20)).tolist()
     values = ("604800000", "86400000", None)

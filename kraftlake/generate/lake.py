@@ -34,7 +34,7 @@ class Episode:
     first_offset: int
     last_offset: int
     timestamp: int
-    """Its start, in epoch milliseconds."""
+    """The start of the episode, in epoch milliseconds."""
     what: str
 
     def to_json(self) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from kraftlake.records.metadata_version import LATEST_PRODUCTION
 
 _VERSION = LATEST_PRODUCTION.partition_record_version
 _SINGLE = {"partition_id", "topic_id", "leader"}
-"""Fields that are no lists."""
+"""Fields that are not lists."""
 _KINDS = {"name": ("text", 1), "topic_id": ("uuid", 16), "directories": ("uuid", 16)}
-"""Type and bytes of one element of the fields that hold no int32."""
+"""Type and bytes of one element of the fields that are not int32."""
 
 
 def creations(cluster: Cluster, topics: Any) -> Records:
@@ -85,7 +85,7 @@ def reassignments(cluster: Cluster, rows: Any, targets: Any, *, leaving: Any, jo
 
 
 def completions(cluster: Cluster, rows: Any, targets: Any, leaders: Any) -> list[Records]:
-    """The records that complete it: replicas and ISR are the targets; the leader if it has changed."""
+    """The records that complete a reassignment: the targets as replicas and ISR, and the leader if it has changed."""
     out: list[Records] = []
     moved = leaders != cluster.leader[rows]
     for with_leader in (False, True):

@@ -54,13 +54,13 @@ class Plan:
 
     @property
     def least_memory(self) -> int:
-        """Bytes of the state of the cluster alone (see `Cluster`)."""
+        """The bytes of the cluster's state alone (see `Cluster`)."""
         of_partition = 12 + 5 * self.replication_factor
         return self.partition_count * of_partition + self.topics * 16 + (self.brokers + 1) * 29
 
     @property
     def least_disk(self) -> int:
-        """Bytes of the log if it has only no-op records, which compress best."""
+        """The bytes of the log if it has only no-op records, which compress best."""
         return self.records // 20
 
     def starting(self, start_ms: int) -> Plan:

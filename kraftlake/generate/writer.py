@@ -58,7 +58,7 @@ class HistoryWriter:
             yield from self.rows.take()
 
     def quiet(self, duration_ms: int) -> Iterator[pa.Table]:
-        """Let time pass with only no-op records: one batch every half second."""
+        """Advance the time with only no-op records: one batch every half second."""
         count = duration_ms // NO_OP_MS
         kind, value = self._no_op
         if count:

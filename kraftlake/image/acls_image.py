@@ -33,7 +33,7 @@ class StandardAcl:
 
     @classmethod
     def from_record(cls, record: AccessControlEntryRecord) -> StandardAcl:
-        """The rule that a record holds; codes that Kafka 4.4 does not know become UNKNOWN, as there."""
+        """The rule in a record; codes that Kafka 4.4 does not know become UNKNOWN, as in Kafka."""
         return cls(
             resource_type=known_number(RESOURCE_TYPES, record.resource_type),
             resource_name=record.resource_name,

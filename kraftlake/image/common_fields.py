@@ -1,4 +1,4 @@
-"""The attributes that an entry of an image and its record have in common, and which of them are secret."""
+"""The attributes that an entry of an image and its record have in common, and the secret ones among them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def _common_names(source: type, target: type) -> tuple[str, ...]:
 
 
 def secrets_hidden(record: type[Message]) -> Callable[[type, list[Any]], list[Any]]:
-    """A field transformer of attrs: a repr shows of an entry only what the record type declares and not as secret."""
+    """A field transformer of attrs: an entry's repr shows only the record's declared fields that are not secret."""
     shown = {name for name, _ in field_specs(record)}.difference(secret_fields(record))
     return lambda _, fields: [field.evolve(repr=field.repr and field.name in shown) for field in fields]

@@ -57,8 +57,8 @@ class ConfigurationImage:
 class ConfigurationsImage:
     """Configs by resource; resources without configs are absent. Source: org.apache.kafka.image.ConfigurationsImage.
 
-    `ignored` has the configs that the records set and Kafka 4.4 does not know. They are no part of the state: they are
-    neither compared nor written.
+    `ignored` has the configs that the records set and Kafka 4.4 does not know. They are not a part of the state: they
+    are neither compared nor written.
     """
 
     EMPTY: ClassVar[ConfigurationsImage]
@@ -80,7 +80,7 @@ class ConfigurationsImage:
 
     @property
     def ignored_words(self) -> str:
-        """Which configs are ignored, of which resources: `x of topics a and b; y of group g`; empty for none."""
+        """The ignored configs with their resources: `x of topics a and b; y of group g`; empty for none."""
         owners: dict[tuple[str, str], list[str]] = {}
         for resource, image in sorted(self.ignored.items()):
             for name in sorted(image.data):

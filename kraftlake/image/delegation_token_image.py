@@ -30,7 +30,7 @@ class DelegationTokenData:
 
     @classmethod
     def from_record(cls, record: DelegationTokenRecord) -> DelegationTokenData:
-        """The token that a record holds; ReplayError if a principal is not `Type:name`."""
+        """The token in a record; ReplayError if a principal is not `Type:name`."""
         for principal in (record.owner, record.requester, *record.renewers):
             if ":" not in principal:
                 raise ReplayError(f"delegation token {record.token_id!r}: {principal!r} is no principal (Type:name).")

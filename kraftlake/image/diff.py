@@ -127,7 +127,7 @@ _NO_SECRETS: Final = frozenset[str]()
 
 @attrs.frozen(kw_only=True)
 class _Entries(Generic[K, V]):
-    """Describes a part: how its entries are found in an image, named, converted to JSON and redacted."""
+    """Describes a part: its entries in an image, their names, JSON form and redaction."""
 
     part: str
     of: Callable[[MetadataImage], Any] | None = None
@@ -152,7 +152,7 @@ class _Entries(Generic[K, V]):
         within: tuple[str, ...] = (),
         keys: Iterable[K] | None = None,
     ) -> Iterator[EntryChange]:
-        """The changes between two maps, with paths that begin with `within`; `keys`: all that may differ.
+        """The changes between two maps, with paths that begin with `within`; `keys`: all keys that may differ.
 
         Identical objects are skipped, other values are compared by field.
         """

@@ -34,7 +34,7 @@ class FeaturesImage:
 
     @property
     def is_elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are kept (KIP-966)."""
+        """Whether eligible leader replicas are enabled (KIP-966)."""
         return self.finalized_versions.get(ELR_VERSION, 0) >= 1
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:

@@ -29,8 +29,8 @@ Json = dict[str, Any]
 class JsonForm:
     """Converts objects of an attrs class to JSON objects: attributes in order, names in camel case.
 
-    `names` are the attributes, None for all; those in `without` are left out. Of an object that a record of the type
-    `secrets_of` makes, what that record does not show is `(redacted)`.
+    `names` are the attributes, None for all; those in `without` are left out. In an object made from a record of the
+    type `secrets_of`, the fields that the record hides are `(redacted)`.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ResourceType(IntEnum):
-    """What an ACL protects. Source: org.apache.kafka.common.resource.ResourceType."""
+    """The type of resource that an ACL protects. Source: org.apache.kafka.common.resource.ResourceType."""
 
     UNKNOWN = 0
     ANY = 1
@@ -21,7 +21,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How an ACL's resource name matches. Source: org.apache.kafka.common.resource.PatternType."""
+    """The matching of an ACL's resource name. Source: org.apache.kafka.common.resource.PatternType."""
 
     UNKNOWN = 0
     ANY = 1

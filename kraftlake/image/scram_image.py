@@ -17,7 +17,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 
 
 def known_mechanism(mechanism: int) -> int:
-    """A key of SCRAM_MECHANISMS: `mechanism`, or UNKNOWN where Kafka 4.4 does not know it, as there."""
+    """A key of SCRAM_MECHANISMS: `mechanism`, or UNKNOWN where Kafka 4.4 does not know it, as in Kafka."""
     return known_number(SCRAM_MECHANISMS, mechanism)
 
 
@@ -37,7 +37,7 @@ class ScramCredentialData:
 
     @classmethod
     def from_record(cls, record: UserScramCredentialRecord) -> ScramCredentialData:
-        """The credential that a record holds."""
+        """The credential in a record."""
         return cls(**common_fields(record, cls))
 
     def to_record(self, user: str, mechanism: int) -> ApiMessageAndVersion:

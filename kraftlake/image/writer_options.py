@@ -33,7 +33,7 @@ class CollectedLosses:
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The descriptions of what was left out."""
+        """The descriptions of the losses."""
         return tuple(self._losses)
 
 

@@ -1,4 +1,4 @@
-"""The check of a whole log, file by file, which reports every problem."""
+"""Check of a whole log, file by file, which reports every problem."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.runtime.errors import CorruptDataError
 
 _OWN_TIMES = "a batch whose records have timestamps of their own: Kafka does not start with it"
-"""Source: org.apache.kafka.raft.internals.RecordsIterator.readRecord."""
+"""Records with their own timestamps. Source: org.apache.kafka.raft.internals.RecordsIterator.readRecord."""
 
 
 def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | None = None) -> Iterator[Problem]:
-    """Read every byte of the log and its snapshots and report every problem of the files, in their order.
+    """Read every byte of the log and its snapshots, and yield every problem, in the order of the files.
 
-    CRCs, framing of records, holes and overlaps, epochs that go down, snapshots that are broken or unfinished, and what
-    else Kafka does not start with: see `check_node_files`. The torn tail is `directory.torn`. What the records mean is
-    not checked. `seen` is called with the offset after each batch of the log.
+    Checked are CRCs, framing of records, holes and overlaps, decreasing epochs, broken or unfinished snapshots, and
+    other faults with which Kafka does not start: see `check_node_files`. The torn tail is `directory.torn`. The meaning
+    of the records is not checked. `seen` is called with the offset after each batch of the log.
     """
     at = LogPosition(directory.start_offset)
     for segment in directory.segments:

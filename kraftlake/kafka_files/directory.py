@@ -1,4 +1,4 @@
-"""A metadata directory: the segments of a log in offset order, and the snapshots beside them."""
+"""A metadata directory: the segments of a log in offset order, and its snapshots."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _NAMED = 8
 
 @attrs.frozen
 class BrokenRange:
-    """Offsets `first` to `last` that no segment holds, or that two hold; `fault` is what reading them raises."""
+    """Offsets `first` to `last` that no segment holds, or that two hold.
+
+    `fault` is the error that reading them raises.
+    """
 
     first: int
     last: int
@@ -50,12 +53,12 @@ class BrokenRange:
 
 @attrs.frozen(kw_only=True)
 class MetadataDirectory:
-    """A log of Kafka as stored in files: in a directory, in one file, or in an archive.
+    """A log in Kafka's files: in a directory, in one file, or in an archive.
 
-    It shows the files as they were when it was opened: what a live node appends later is not seen. `start_offset` is
-    the first offset by the segments' names, `end_offset` the first one after the last whole batch; both are the newest
-    finished snapshot's end where there is no segment. `snapshots` are all there are, by end offset, unfinished ones
-    too. A snapshot alone (`kind` tells) is a log without batches and with one snapshot.
+    The files are as at the time of opening: later appends of a live node are not seen. `start_offset` is the first
+    offset by the segments' names, `end_offset` the first one after the last whole batch; without a segment, both are
+    the newest finished snapshot's end. `snapshots` are all snapshots by end offset, including unfinished ones. A single
+    snapshot file (see `kind`) is a log without batches and with one snapshot.
     """
 
     kind: SourceKind
@@ -70,11 +73,11 @@ class MetadataDirectory:
     _ends: dict[int, int] = attrs.field(factory=dict, init=False, repr=False, eq=False)
 
     def batches(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[RecordBatch]:
-        """The whole batches of the log that hold any offset in [from_offset, to_offset], in offset order.
+        """Yield the whole batches of the log that hold any offset in [from_offset, to_offset], in offset order.
 
-        Only the segments of the range are read, and the end of the one before it. Raises BrokenFileError (a
-        CorruptDataError) where a segment does not start where the one before it ends, also where the range lies in such
-        a gap, and for damage that is followed by whole batches.
+        Only the segments of the range are read, and the end of the previous one. Raises BrokenFileError (a
+        CorruptDataError) if a segment does not start at the end of the previous one, even if the range lies in such a
+        gap, and for damage that is followed by whole batches.
         """
         first = self._segment_of(from_offset)
         segments = self.segments[first:]
@@ -90,13 +93,13 @@ class MetadataDirectory:
             yield from segment.batches(at, from_offset, to_offset)
 
     def readable_batches(self, from_offset: int, to_offset: int, lost: Lost) -> Iterator[RecordBatch]:
-        """As `batches`, but skips what can't be read and calls `lost` with it: see `salvage`."""
+        """The same as `batches`, but skips unreadable data and reports it to `lost`: see `salvage`."""
         return salvage(self.segments[self._segment_of(from_offset) :], from_offset, to_offset, lost)
 
     def bulk_batches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once; may include more batches at both ends of the range.
+        """The same as `batches`, in bulk; may include more batches at both ends of the range.
 
-        Stops silently before the first invalid byte: `batches` reports what is wrong there.
+        Stops silently before the first invalid byte: `batches` reports the reason.
         """
         first = self._segment_of(from_offset)
         if not self.segments or self._end_before(first) > max(from_offset, self.segments[first].base_offset):
@@ -113,14 +116,14 @@ class MetadataDirectory:
 
     @property
     def may_grow(self) -> bool:
-        """Whether a node may be writing to it: a directory, and none of its segments is compressed."""
+        """Whether a node may be writing to the log: a directory without compressed segments."""
         return self.kind is SourceKind.DIRECTORY and all(isinstance(one.file, DiskFile) for one in self.segments)
 
     @cached_property
     def broken_ranges(self) -> tuple[BrokenRange, ...]:
         """The gaps between segments and the overlaps of segments, in offset order.
 
-        Reads the end of each segment only: damage inside of a segment is found when it is read.
+        Reads only the end of each segment: damage inside a segment is found when the segment is read.
         """
         found = []
         for index, segment in enumerate(self.segments):
@@ -131,7 +134,7 @@ class MetadataDirectory:
         return tuple(found)
 
     def _segment_of(self, offset: int) -> int:
-        """The index of the segment that holds an offset if any does; 0 for an offset before all segments."""
+        """The index of the segment that contains an offset, if any; 0 for an offset before all segments."""
         return max((i for i, s in enumerate(self.segments) if s.base_offset <= offset), default=0)
 
     def _end_before(self, index: int) -> int:
@@ -182,7 +185,7 @@ def node_named(nodes: Sequence[NodeFiles], node: int | None, where: str) -> Node
 
 
 def broken_follow(offset: int, segment: Segment) -> BrokenFileError:
-    """The error for a `segment` that does not start at `offset`, the end of the one before it."""
+    """Return the error for a `segment` that does not start at `offset`, the end of the previous one."""
     start = segment.base_offset
     if start > offset:
         message = f"offsets {offset} to {start - 1} are missing before this segment"
@@ -192,7 +195,7 @@ def broken_follow(offset: int, segment: Segment) -> BrokenFileError:
 
 
 def check_follows(offset: int, segment: Segment) -> None:
-    """Raise BrokenFileError where `segment` does not start at `offset`, the end of the one before it."""
+    """Raise BrokenFileError if `segment` does not start at `offset`, the end of the previous one."""
     if segment.base_offset != offset:
         raise broken_follow(offset, segment)
 
@@ -200,14 +203,14 @@ def check_follows(offset: int, segment: Segment) -> None:
 def open_directory(path: str | Path, *, node: int | None = None) -> MetadataDirectory:
     """Open a folder of segments and snapshots, or one that contains a metadata directory at any depth.
 
-    Of several the one of the `node`. Looks at file names, at the last segment, and at the heads and ends of snapshots.
-    Raises NotASourceError where there is nothing of the kind, or several and no `node` chooses (named).
+    If several exist, `node` chooses one. Reads file names, the last segment, and the heads and ends of snapshots.
+    Raises NotASourceError if none exists, or if several exist and `node` does not choose one (the error names them).
     """
     return node_named(nodes_in_directory(path), node, str(path)).open()
 
 
 def nodes_in_directory(path: str | Path) -> tuple[NodeFiles, ...]:
-    """The metadata directories in a folder, at any depth, or the folder itself. Raises as `open_directory`."""
+    """Return the metadata directories in a folder, at any depth, or the folder itself. Raises as `open_directory`."""
     folder = Path(path)
     try:
         folders = [folder] if _log_files(folder) else metadata_directories(folder, holds_metadata)
@@ -262,9 +265,9 @@ def _open_folder(folder: Path) -> MetadataDirectory:
 def log_of(
     files: Sequence[StoredFile], *, kind: SourceKind, path: str, name: str, cluster_id: str | None
 ) -> MetadataDirectory:
-    """Make one log of the segments and snapshots among `files`, told apart by their names.
+    """Build one log from the segments and snapshots among `files`, distinguished by their names.
 
-    A file that is a SOURCE by itself is what its `kind` says, whatever its name.
+    A file that is a SOURCE on its own is classified by its `kind`, whatever its name.
     """
     match kind:
         case SourceKind.SEGMENT:
@@ -297,7 +300,7 @@ def log_of(
 
 
 def first_base_offset(file: StoredFile) -> int:
-    """Base offset of the first batch of a segment, whatever its name. Raises CorruptDataError without a batch."""
+    """Return the base offset of a segment's first batch, whatever its name. Raises CorruptDataError without a batch."""
     step = next(walk(file, headers_only=True), None)
     if not isinstance(step, Whole):
         raise CorruptDataError(f"{file.name} does not start with a whole record batch")

@@ -13,9 +13,9 @@ from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, NotASourc
 class TornTail:
     """The bytes after the last whole batch of a log: the rest of a write that a crash or a copy interrupted.
 
-    `position` is where it starts in `file`, in bytes, and `offset` the one that its first batch would have had, which
-    is the end of the usable log. `is_cut`: the bytes end too soon or are zeros, as in a copy of a log that was being
-    written; a batch that has all its bytes but a wrong checksum may have been whole once.
+    `position` is their start in `file`, in bytes, and `offset` the expected offset of their first batch, which is the
+    end of the usable log. `is_cut` is True if the bytes end too soon or are zeros, as in a copy of a log during a
+    write; otherwise the bytes are a batch of full size with a wrong checksum, which may have been whole once.
     """
 
     file: str
@@ -29,7 +29,7 @@ class TornTail:
 
 
 class BrokenFileError(CorruptDataError):
-    """A file of the log that is damaged at byte `position`, where `offset` should follow."""
+    """Reports a file of the log that is damaged at byte `position`, where `offset` should follow."""
 
     def __init__(self, file: str, position: int, offset: int, message: str) -> None:
         super().__init__(f"{file}: broken at position {position}, offset {offset}: {message}")
@@ -40,11 +40,11 @@ class BrokenFileError(CorruptDataError):
 
 
 class RemovedFileError(NotASourceError):
-    """A file or folder that does not exist, or not any more: a live node deletes old files."""
+    """Reports a file or folder that does not exist, or no longer exists: a live node deletes old files."""
 
 
 def unreadable(path: str, error: OSError) -> KraftlakeError:
-    """The error for a `path` that the operating system can't read."""
+    """Return the error for a `path` that the operating system can't read."""
     if isinstance(error, FileNotFoundError):
         return RemovedFileError(f"{path} does not exist (or was removed while it was read: try again)")
     if isinstance(error, PermissionError):

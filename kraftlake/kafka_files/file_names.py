@@ -36,7 +36,7 @@ def segment_name(base_offset: int) -> str:
 
 
 def snapshot_id(name: str) -> tuple[int, int] | None:
-    """End offset and epoch in a snapshot's name; None for any other file, such as `*.checkpoint.part`."""
+    """The end offset and the epoch in a snapshot's name; None for any other file, such as `*.checkpoint.part`."""
     match = _SNAPSHOT.fullmatch(name)
     if match is None or int(match[1]) > _MAX_OFFSET or int(match[2]) > _MAX_EPOCH:
         return None
@@ -44,7 +44,7 @@ def snapshot_id(name: str) -> tuple[int, int] | None:
 
 
 def snapshot_name(end_offset: int, epoch: int) -> str:
-    """The name of the snapshot of all offsets below `end_offset`, the last of them of `epoch`."""
+    """The name of the snapshot of all offsets below `end_offset`, the last of which has `epoch`."""
     return f"{end_offset:020d}-{epoch:010d}.checkpoint"
 
 
@@ -55,17 +55,17 @@ def partition_of(directory_name: str) -> str | None:
 
 
 def is_log_file(name: str) -> bool:
-    """Whether a metadata directory's file of this name holds a part of the log or a snapshot, perhaps compressed."""
+    """Whether a file name in a metadata directory belongs to a part of the log or a snapshot, perhaps compressed."""
     plain = unpacked_name(name)
     return segment_base_offset(plain) is not None or snapshot_id(plain) is not None
 
 
 def unpacked_name(name: str) -> str:
-    """The name without the suffix that a codec gives to a compressed file; any other name as it is."""
+    """The name without a codec's suffix for compressed files; any other name is unchanged."""
     match = _PACKED.fullmatch(name)
     return name if match is None else match[1]
 
 
 def is_packed_log_file(name: str) -> bool:
-    """Whether it is that of a segment or a snapshot that is compressed alone: `….log.gz`."""
+    """Whether the name belongs to a segment or a snapshot that is compressed on its own: `….log.gz`."""
     return unpacked_name(name) != name and is_log_file(name)

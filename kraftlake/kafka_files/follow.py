@@ -1,4 +1,4 @@
-"""The log in the directory of a live node, followed as it grows: whole batches, over rolls and deletions."""
+"""Follows the log in the directory of a live node as it grows: whole batches, over rolls and deletions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kraftlake.runtime.errors import KraftlakeError, NotASourceError, OffsetErro
 
 
 class TruncatedLogError(KraftlakeError):
-    """The node truncated its log below the offset that was read; `offset` is the reader's.
+    """Reports that the node truncated its log below the reader's `offset`.
 
-    `replaced`: other records are there now. Else the same ones may come back, fetched from the leader.
+    `replaced` means that other records are now there. Otherwise the same ones may return, fetched from the leader.
     """
 
     def __init__(self, message: str, offset: int, *, replaced: bool) -> None:
@@ -31,8 +31,8 @@ class TruncatedLogError(KraftlakeError):
 class DirectoryFollower:
     """A position in a live log: batches below `next_offset` were returned.
 
-    Nothing of the log is kept in memory, and no batch is returned twice. Each poll compares the last batch that was
-    returned with the file, since a node that is not the leader may truncate what it appended.
+    No part of the log is kept in memory, and no batch is returned twice. Each poll compares the last returned batch
+    with the file, since a node that is not the leader may truncate its log.
     """
 
     def __init__(self, path: str | Path, next_offset: int) -> None:
@@ -45,11 +45,11 @@ class DirectoryFollower:
         self._last: tuple[int, bytes] | None = None
 
     def poll(self, before: int | None = None) -> Iterator[RecordBatch]:
-        """The whole batches from `next_offset` on that the files hold now; with `before`, those that end below it.
+        """Return the whole batches from `next_offset` on that the files now hold.
 
-        A batch that is being written is left for the next poll. Raises OffsetError where the log starts above
-        `next_offset`, TruncatedLogError, BrokenFileError for damage with something behind it, NotASourceError where
-        the directory can't be read.
+        With `before`, only those that end below it. A batch that is being written is left for the next poll. Raises
+        OffsetError if the log starts above `next_offset`, TruncatedLogError, BrokenFileError for damage followed by
+        further data, NotASourceError for an unreadable directory.
         """
         while True:
             bases = self._bases()
@@ -73,7 +73,7 @@ class DirectoryFollower:
             self._segment, self._position, self._last = min(later), 0, None
 
     def snapshots(self, seen: set[str]) -> Iterator[Snapshot]:
-        """The finished snapshots that aren't among the `seen` names, oldest first."""
+        """Return the finished snapshots that are not among the `seen` names, oldest first."""
         for name in sorted(self._names()):
             if snapshot_id(name) is None or name in seen:
                 continue
@@ -120,13 +120,16 @@ class DirectoryFollower:
         self._segment, self._position, self._last = base, position, last
 
     def _header_before(self, window: Window, end: int) -> tuple[int, bytes] | None:
-        """The header of the batch that ends at a position; its length is that of the batch returned last."""
+        """Return the header of the batch that ends at a position, with the length of the last returned batch."""
         assert self._last is not None
         size = int.from_bytes(self._last[1][8:12], "big") + 12
         return (end - size, bytes(window.at(end - size, HEADER_SIZE))) if end >= size else (0, b"")
 
     def _read_on(self, base: int, before: int | None) -> Generator[RecordBatch, None, bool]:
-        """Yield the batches of one segment; returns whether a batch that does not end below `before` stopped it."""
+        """Yield the batches of one segment.
+
+        Returns whether a batch that ends at or above `before` stopped the reading.
+        """
         file = self._file(base)
         self._check_last(file)
         self._size = file.size
@@ -169,14 +172,14 @@ class DirectoryFollower:
         )
 
     def _grew(self, base: int) -> bool:
-        """Whether the segment has other bytes than when it was read, or is gone."""
+        """Whether the segment's content differs from the one read before, or the segment no longer exists."""
         try:
             return self._file(base).size != self._size
         except NotASourceError:
             return True
 
     def _tell_hole(self, later: int, before: int | None) -> None:
-        """Raise where the next segment doesn't begin at the end of this one."""
+        """Raise an error if the next segment doesn't begin at the end of this one."""
         if before is None or later < before:
             message = f"offsets {self.next_offset} to {later - 1} are missing between this segment and the next one"
             assert self._segment is not None

@@ -29,14 +29,14 @@ STDIN: Final = "-"
 def open_kafka_files(path: str | Path, kind: SourceKind | None = None, *, node: int | None = None) -> MetadataDirectory:
     """Open a directory, a segment, a snapshot or an archive; a known `kind` skips the recognition.
 
-    `-` is stdin. Of the logs of several nodes `node` chooses one by its id. Raises NotASourceError for anything else, a
-    lake among them, and where no log is chosen.
+    `-` is stdin. `node` chooses one of several nodes' logs by id. Raises NotASourceError for any other source,
+    including a lake, and without a unique choice.
     """
     return node_named(node_files(path, kind), node, "stdin" if str(path) == STDIN else str(path)).open()
 
 
 def node_files(path: str | Path, kind: SourceKind | None = None) -> tuple[NodeFiles, ...]:
-    """The metadata logs that a path holds, one for each node: several in a bundle of folders or archives.
+    """Return the metadata logs at a path, one for each node: several in a bundle of folders or archives.
 
     Raises as `open_kafka_files`; a broken log is one of them, whose `open` raises.
     """
@@ -61,9 +61,9 @@ def node_files(path: str | Path, kind: SourceKind | None = None) -> tuple[NodeFi
 
 
 def _open_file(path: str | Path, kind: SourceKind) -> MetadataDirectory:
-    """A segment or a snapshot alone, identified by its content and not by its name, as a log of its own.
+    """Open a single segment or snapshot, identified by its content and not by its name, as a log of its own.
 
-    A segment is the last one of that log, so its tail may be torn. A snapshot is a log without batches that starts at
+    The segment is the last one of that log, so its tail may be torn. A snapshot is a log without batches that starts at
     the snapshot's end.
     """
     file = DiskFile.at(path)
@@ -72,7 +72,7 @@ def _open_file(path: str | Path, kind: SourceKind) -> MetadataDirectory:
 
 
 def _of_stdin(stdin: BinaryIO) -> tuple[NodeFiles, ...]:
-    """The logs in what stdin gives, as often as they are asked for."""
+    """Return the logs in stdin's data; repeated calls are possible."""
     path = _copy_of(stdin)
     nodes = _told_of_stdin(partial(node_files, path), path)
     return tuple(
@@ -88,7 +88,7 @@ def _of_stdin(stdin: BinaryIO) -> tuple[NodeFiles, ...]:
 
 @lru_cache(maxsize=1)
 def _copy_of(stdin: BinaryIO) -> str:
-    """The path of a copy of what stdin gives, in a file without a name, which ends with the process."""
+    """Return the path of a copy of stdin's data, in a file without a name, which ends with the process."""
     spool = tempfile.TemporaryFile()  # noqa: SIM115 - its descriptor outlives it
     with spool:
         shutil.copyfileobj(stdin, spool, 1024 * 1024)
@@ -101,7 +101,7 @@ def _opened(node: NodeFiles, path: str) -> MetadataDirectory:
 
 
 def _told_of_stdin(call: Callable[[], T], path: str) -> T:
-    """What a function gives; its errors name stdin, not the copy."""
+    """Return the result of a function; its errors name stdin instead of the copy."""
     try:
         return call()
     except KraftlakeError as error:

@@ -1,4 +1,4 @@
-"""A problem that a check of a log found, and its place."""
+"""A problem found by the check of a log, and its place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Problem:
 
     @classmethod
     def of(cls, fault: BrokenFileError, *, in_snapshot: bool = False) -> Problem:
-        """The problem that reading a file raised."""
+        """Convert the error raised by reading a file."""
         return cls(
             offset=fault.offset,
             file=fault.file,
@@ -43,5 +43,5 @@ class Problem:
         return f"{', '.join(place)}: {self.message}" if place else self.message
 
     def to_json(self) -> dict[str, Any]:
-        """Offset, file, position and message."""
+        """Return offset, file, position and message."""
         return fields_as_json(self)

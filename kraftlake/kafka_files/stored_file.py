@@ -1,6 +1,6 @@
 """Readable files on disk, within a larger file, or in memory.
 
-Plain reads, no mmap: a mapped file that another process truncates would kill this process.
+Plain reads without mmap: if another process truncated a mapped file, this process would be killed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DiskStream:
             raise unreadable(file.path, error) from None
 
     def read_at(self, position: int, length: int) -> bytes:
-        """At most `length` bytes from `position` on; fewer only where the file ends."""
+        """Read at most `length` bytes from `position`; fewer only at the file's end."""
         wanted = min(length, self._file.size - position)
         parts: list[bytes] = []
         try:
@@ -50,7 +50,7 @@ class DiskStream:
 
 @attrs.frozen(kw_only=True)
 class DiskFile:
-    """A file on disk, or the `size` bytes of it that begin at `start`."""
+    """A file on disk, or `size` bytes of it from `start` on."""
 
     path: str
     name: str
@@ -59,7 +59,7 @@ class DiskFile:
 
     @classmethod
     def at(cls, path: str | Path) -> DiskFile:
-        """The whole file at `path`. Raises NotASourceError where it can't be read."""
+        """Return the whole file at `path`. Raises NotASourceError if it can't be read."""
         try:
             size = Path(path).stat().st_size
         except OSError as error:
@@ -73,9 +73,10 @@ class DiskFile:
 
 @attrs.frozen(kw_only=True)
 class BlockFile:
-    """A file held in memory as compressed blocks of `BLOCK_SIZE` bytes, for what came out of a compressed archive.
+    """A file held in memory as compressed blocks of `BLOCK_SIZE` bytes, for content of a compressed archive.
 
-    A metadata log is mostly no-op records and shrinks to a tenth or less; any position is reached by one block.
+    A metadata log is mostly no-op records and shrinks to a tenth or less; access to any position decompresses one
+    block.
     """
 
     name: str
@@ -88,7 +89,7 @@ class BlockFile:
 
 
 StoredFile: TypeAlias = DiskFile | BlockFile
-"""A file that can be read again and again."""
+"""A file that can be read repeatedly."""
 
 
 class BlockStream:
@@ -101,7 +102,7 @@ class BlockStream:
         self._block = b""
 
     def read_at(self, position: int, length: int) -> bytes:
-        """At most `length` bytes from `position` on; fewer only where the file ends."""
+        """Read at most `length` bytes from `position`; fewer only at the file's end."""
         end = min(position + length, self._size)
         parts: list[bytes] = []
         while position < end:
@@ -114,7 +115,7 @@ class BlockStream:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
-        """Release the block that was read last."""
+        """Release the block read last."""
         self._block = b""
 
 
@@ -128,7 +129,7 @@ class Window:
         self._buffer = b""
 
     def at(self, position: int, length: int) -> memoryview:
-        """The bytes [position, position + length), or those up to the file's end."""
+        """Return the bytes [position, position + length), or those up to the file's end."""
         end = self._start + len(self._buffer)
         if position < self._start or position + length > end:
             self._buffer = self._stream.read_at(position, max(length, self._chunk))

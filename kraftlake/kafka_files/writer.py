@@ -1,4 +1,4 @@
-"""Segments and snapshots that Kafka reads, written whole or not at all.
+"""Writers of segments and snapshots for Kafka, atomic.
 
 Source: org.apache.kafka.snapshot.RecordsSnapshotWriter.
 """
@@ -34,9 +34,9 @@ def write_checkpoint(
 ) -> int:
     """Write a KRaft snapshot of `messages` and return its size in bytes.
 
-    Header (from kraft.version 1 on with the version and the `voters`), data batches of at most 1,024 records and
-    8 MiB, footer. `epoch` and `timestamp` (epoch ms) are those of the last record contained. A file at `path` is
-    replaced. Raises EnvironmentFaultError where the disk refuses, and leaves nothing behind.
+    Header (from kraft.version 1 on with the version and the `voters`), data batches of at most 1,024 records and 8 MiB,
+    footer. `epoch` and `timestamp` (epoch ms) are those of the last record contained. A file at `path` is replaced.
+    Raises EnvironmentFaultError if the disk refuses, and then leaves no file.
     """
     if kraft_version < 1 and voters is not None:
         raise UsageError(f"a snapshot at kraft.version {kraft_version} has no voters: voters need kraft.version 1")
@@ -57,8 +57,8 @@ def _encoded(batches: Iterable[RecordBatch | BatchValues]) -> Iterator[bytes]:
 def write_segment(path: str | Path, batches: Iterable[RecordBatch]) -> int:
     """Write `batches`, contiguous and in offset order, as one segment and return its size in bytes.
 
-    A file at `path` is replaced. Raises OffsetError where a batch does not follow the one before it, or the first
-    one does not start at the offset that the file's name says; EnvironmentFaultError where the disk refuses.
+    A file at `path` is replaced. Raises OffsetError if a batch does not follow the previous one, or the first one does
+    not start at the offset in the file's name; EnvironmentFaultError if the disk refuses.
     """
     target = Path(path)
     return _write(target, _encoded(_contiguous(batches, segment_base_offset(target.name))))

@@ -1,6 +1,6 @@
-"""The functions of the extension module `compiled.abi3.so` for type checkers, by the files that they stand in.
+"""The functions of the extension module `compiled.abi3.so` for type checkers, by the files that define them.
 
-Python takes the extension for this file where there is one, so that importing this file says that there is none.
+Python imports the extension in place of this file where it exists, so an import of this file shows that it is missing.
 """
 
 from __future__ import annotations

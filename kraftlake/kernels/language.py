@@ -1,4 +1,4 @@
-"""The words that kernels are written in: C types of numbers and buffers, and the marks of functions.
+"""The vocabulary of kernels: C types of numbers and buffers, and the marks of functions.
 
 The build reads this file and nothing imports it at run time: see `build_backend/amalgamation.py`.
 """

@@ -9,4 +9,4 @@ WIDTH, ISR, DIRECTORIES, LEADER, RECOVERY, SHAPE, COLUMNS = 3, 3, 6, 9, 12, 13, 
 RARE, HEAP_LISTS = -1, 7
 
 LOST_ELR, LOST_DIRECTORIES = 1, 2
-"""What a PartitionRecord of an earlier version can't say of a row."""
+"""The parts of a row that a PartitionRecord of an earlier version can't express."""

@@ -1,4 +1,4 @@
-"""The api keys of the record types that compiled code tells apart.
+"""The API keys of the record types that compiled code distinguishes.
 
 `records.metadata_records` declares the types; `tests/test_record_types.py` compares these numbers with it.
 """
@@ -8,4 +8,4 @@ from __future__ import annotations
 TOPIC, PARTITION, CHANGE, REMOVE, NO_OP, CLEAR_ELR = 2, 3, 5, 9, 20, 28
 BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25
 TYPES = 30
-"""Larger than every api key."""
+"""A number above every API key."""

@@ -1,1 +1,1 @@
-"""The metadata log as a Delta table: the lake's one writer and its reader, and the snapshots kept beside it."""
+"""The metadata log as a Delta table: the lake's writer and reader, and its snapshots."""

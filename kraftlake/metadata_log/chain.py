@@ -1,4 +1,4 @@
-"""The chain of hashes over a log's rows, as readers see it: its start, its last link, and what a trim kept of it.
+"""The chain of hashes over a log's rows, as readers see it: its start, its last link, and the link kept by a trim.
 
 The hash survives compaction and checkpoints as a txn action, and a trim as a table property.
 """
@@ -19,14 +19,14 @@ _LINK = re.compile(r"(\d{1,19})(?::([0-9a-f]{16}))?")
 
 @attrs.frozen(kw_only=True)
 class ChainLink:
-    """The hash of a chain after the row at `offset`, None where only the offset is known; text as OFFSET[:HASH]."""
+    """The hash of a chain after the row at `offset`, None if only the offset is known; text as OFFSET[:HASH]."""
 
     offset: int
     hash: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> ChainLink:
-        """From OFFSET or OFFSET:HASH, as `kraftlake import` prints it; raises UsageError for anything else."""
+        """Parse OFFSET or OFFSET:HASH, as `kraftlake import` prints it; raises UsageError for anything else."""
         match = _LINK.fullmatch(text.strip().lower())
         if match is None:
             raise UsageError(f"{text!r} is not OFFSET or OFFSET:HASH, as `kraftlake import` prints it.")
@@ -50,9 +50,9 @@ class Chain:
 
     @classmethod
     def of(cls, state: TableState) -> Chain | None:
-        """The chain of the log whose table is in this state.
+        """Return the chain of the log whose table is in this state.
 
-        None where it has none: no row was appended yet, or the last one by a release that keeps no chain.
+        None for a log without rows, or if the last row was appended by a release that keeps no chain.
         """
         end = LogEnd.of(state)
         if end.chain is None:
@@ -61,12 +61,12 @@ class Chain:
 
     @property
     def link(self) -> ChainLink:
-        """Its last link."""
+        """The last link of the chain."""
         return ChainLink(offset=self.end - 1, hash=self.hash)
 
 
 def chain_base(state: TableState) -> int | None:
-    """The hash before the first row that a log holds of its chain; None where a trim did not keep it."""
+    """The hash before the first row of the chain in the log; None if a trim did not keep it."""
     start = int(state.metadata.configuration[START_OFFSET])
     chain = Chain.of(state)
     if chain is None or chain.start >= start:

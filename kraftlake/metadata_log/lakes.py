@@ -1,6 +1,6 @@
-"""The lakes that a place names: one lake, a folder of lakes, or a pattern such as `/clusters/*/lake`.
+"""The lakes at a place: one lake, a folder of lakes, or a pattern such as `/clusters/*/lake`.
 
-In a pattern `*`, `?` and `[…]` match within one name of the path, and no dot at its beginning. It works in an object
+In a pattern `*`, `?` and `[…]` match within one name of the path, except a leading dot. Patterns work in an object
 store as on a disk.
 """
 
@@ -25,7 +25,7 @@ _PATTERN = re.compile(r"[*?[]")
 def is_lake(place: Location) -> bool:
     """Whether a place is a lake, sound or not: a folder with the log's table, or with the snapshots' table alone.
 
-    True where the answer is refused: opening the lake then raises the reason.
+    True if the check is refused: opening the lake then raises the reason.
     """
     try:
         return any((place / table / LOG_FOLDER).is_dir() for table in (LOG_TABLE, SNAPSHOTS_TABLE))
@@ -34,7 +34,7 @@ def is_lake(place: Location) -> bool:
 
 
 def names_many(place: str | os.PathLike[str] | Location) -> bool:
-    """Whether a place is a pattern or a folder of lakes, and not one lake or nothing at all.
+    """Whether a place is a pattern or a folder of lakes, and not one lake or empty.
 
     Raises UsageError for a scheme that holds no lakes, LakeError for a folder that can't be read.
     """
@@ -43,10 +43,10 @@ def names_many(place: str | os.PathLike[str] | Location) -> bool:
 
 
 def lakes_at(place: str | os.PathLike[str] | Location) -> list[Location]:
-    """The lakes that a place names, each once, by names that are the same in every process; those of a folder sorted.
+    """Return the distinct lakes at a place, with paths that are valid in every process; those of a folder sorted.
 
-    A folder stands for the lakes right in it, a pattern for the lakes and the folders of lakes that match. Raises
-    LakeError where there is no lake or the place can't be read, UsageError for a scheme that holds no lakes.
+    A folder stands for the lakes directly in it, a pattern for the lakes and the folders of lakes that match. Raises
+    LakeError without a lake or for an unreadable place, UsageError for a scheme that holds no lakes.
     """
     location = fixed_location(place)
     if is_lake(location):
@@ -65,7 +65,7 @@ def lakes_at(place: str | os.PathLike[str] | Location) -> list[Location]:
 
 
 def distinct_names(lakes: Sequence[Location]) -> list[str]:
-    """A name for each lake: that of its folder, or the whole path or URI where several folders have the same name."""
+    """Return a name for each lake: its folder's, or the whole path or URI if several folders have the same name."""
     names = [lake.name for lake in lakes]
     return [name if names.count(name) == 1 else str(lake) for name, lake in zip(names, lakes, strict=True)]
 
@@ -79,7 +79,7 @@ def _lakes_in(folder: Location) -> list[Location]:
 
 
 def _matching(folder: Location, names: Sequence[str]) -> Iterator[Location]:
-    """The folders below a folder whose names match, one after the other."""
+    """Return the folders below a folder whose names match, level by level."""
     if not names:
         yield folder
         return
@@ -100,7 +100,7 @@ def _folders(folder: Location) -> list[Location]:
 
 
 def _split(place: Location) -> tuple[Location, Sequence[str]]:
-    """The root of a place, and the names that lead from there to it."""
+    """Split a place into its root, and the names that lead from there to it."""
     if isinstance(place, Path):
         return Path(place.anchor), place.parts[1:]
     return ObjectPath(place.bucket), place.key.split("/")

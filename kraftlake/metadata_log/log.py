@@ -1,4 +1,4 @@
-"""The metadata log as a Delta table: appended to in whole batches without gaps, read by offset."""
+"""The metadata log as a Delta table: appended in whole batches without gaps, read by offset."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _CLAIM_RETRIES = 100
 
 
 class MetadataLog(ReadableLog):
-    """A lake's log, to read and to append to.
+    """A lake's log, for reading and appending.
 
-    One handle is for one thread; any number of processes may append, and each offset is given once.
+    One handle is for one thread; any number of processes may append, and each offset is assigned once.
     """
 
     def __init__(self, path: Location, state: TableState, disk: Disk) -> None:
@@ -66,10 +66,10 @@ class MetadataLog(ReadableLog):
         disk: Disk | None = None,
         durability: Durability = "fsync",
     ) -> MetadataLog:
-        """Make a lake in a folder that is empty or isn't there yet (its parent is): empty, or with all of `contents`.
+        """Create a lake in an empty or missing folder whose parent exists: empty, or with all of `contents`.
 
-        `start_offset` above 0 is for a log whose beginning is covered by a snapshot; the caller sees to that. Raises
-        LakeError when there is a lake or anything else already, or the folder can't be made; there is no lake then.
+        `start_offset` above 0 is for a log whose beginning is covered by a snapshot, which the caller provides. Raises
+        LakeError if a lake or anything else already exists, or if the folder can't be made; no lake exists then.
         """
         path = lake_location(path)
         disk = disk or disk_for(path, durability)
@@ -89,7 +89,7 @@ class MetadataLog(ReadableLog):
     ) -> MetadataLog:
         """Open the lake at `path`, a folder or a URI.
 
-        Raises LakeError that names what lies there instead of a lake, and `maker`, the command that makes one;
+        Raises LakeError with the actual content of the path, and `maker`, the command that creates a lake;
         CorruptDataError for a torn lake.
         """
         path = lake_location(path)
@@ -115,11 +115,11 @@ class MetadataLog(ReadableLog):
         return cls(path, state, disk or disk_for(path, durability))
 
     def another_handle(self) -> MetadataLog:
-        """A handle at the same version for another thread, without a look at the lake."""
+        """Return a handle at the same version for another thread, without access to the lake."""
         return MetadataLog(self._path, self._state.copy(), self._disk)
 
     def refresh(self) -> int:
-        """As `ReadableLog.refresh`."""
+        """The same as `ReadableLog.refresh`."""
         taken = super().refresh()
         self._stale = False
         return taken
@@ -132,17 +132,17 @@ class MetadataLog(ReadableLog):
         epoch: int | None = None,
         expected_end_offset: int | None = None,
     ) -> None:
-        """Append whole batches as one Parquet file in one commit: all of them or none, durable when this returns.
+        """Append whole batches as one Parquet file in one commit: all of them or none, durable on return.
 
-        They begin at `end_offset`. A controlled lake's writer states its `epoch`, as `claim` gave it, and where it
-        expects the log to end (where the batches begin, unless it says otherwise). In an imported one `committed_to`
-        is kept where it is above what the log has, at most `end_offset` after this append; with no rows it is all that
-        is committed, and nothing is when it says nothing new.
+        They begin at `end_offset`. A controlled lake's writer passes its `epoch`, from `claim`, and the expected end of
+        the log (by default the start of the batches). In an imported lake `committed_to` is stored if it is above the
+        log's value, at most `end_offset` after this append; without rows only `committed_to` is committed, and nothing
+        if it is not higher.
 
-        Raises FencedEpochError when a later epoch was claimed, now and at every later try; EndOffsetError when the log
-        of this epoch ends elsewhere; ImportConflictError naming the offset of a gap, an overlap or an epoch that goes
-        down; LakeError for batches that aren't whole, when another writer appended meanwhile, or when the disk refuses.
-        Nothing is in the log then. UnknownOutcomeError (a LakeError) when the outcome can't be decided, see `outcome`.
+        Raises FencedEpochError if a later epoch was claimed, now and on every later try; EndOffsetError if the log of
+        this epoch ends elsewhere; ImportConflictError with the offset of a gap, an overlap or a decreasing epoch;
+        LakeError for batches that aren't whole, if another writer appended meanwhile, or if the disk refuses. Nothing
+        is in the log then. UnknownOutcomeError (a LakeError) if the outcome can't be decided, see `outcome`.
         """
         if self._stale:
             self.refresh()
@@ -169,13 +169,13 @@ class MetadataLog(ReadableLog):
     def claim(self, node_id: int, *, timestamp: int | None = None, expected_end_offset: int | None = None) -> int:
         """Become the log's writer: commit the LeaderChange batch of the next epoch, and return that epoch.
 
-        Every append of an earlier epoch is refused from then on. Writers that claim at the same time each get an epoch
-        of their own; the last one can append. `timestamp` (epoch ms) is the batch's, by default now.
+        Every append of an earlier epoch is refused from then on. Concurrent claims each get their own epoch; the last
+        one can append. `timestamp` (epoch ms) is the batch's, by default now.
 
-        Raises EndOffsetError, and claims nothing, where the log ends behind `expected_end_offset`: who claims since the
-        log was silent has another writer's appends and claims for news. Raises LakeError for an imported lake or when
-        the disk refuses, UnknownOutcomeError when the outcome can't be decided (claim again then: an unused epoch does
-        no harm).
+        Raises EndOffsetError, without a claim, if the log ends after `expected_end_offset`: a writer that claims
+        because the log was silent treats another writer's appends and claims as activity. Raises LakeError for an
+        imported lake or if the disk refuses, UnknownOutcomeError if the outcome can't be decided (then claim again: an
+        unused epoch does no harm).
         """
         node_id = whole(node_id, "a node's id", least=0)
         self._check_role("controlled")
@@ -197,47 +197,47 @@ class MetadataLog(ReadableLog):
     def outcome(self, fault: UnknownOutcomeError) -> bool | None:
         """Whether the commit of an append that ended in `fault` is in the log.
 
-        None while nothing has been committed in its place: in an object store it may still land there. Raises
-        LakeError when that can't be read, or was cleaned up meanwhile.
+        None while no other commit has its version: in an object store the write may still take effect. Raises LakeError
+        if that version can't be read, or was cleaned up meanwhile.
         """
         return commit_outcome(self._state.path, fault)
 
     def tail(self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001) -> LogTail:
-        """The whole batches from the one that holds `from_offset` on, then each new one when it is committed.
+        """Yield the whole batches from the one that holds `from_offset` on, then each new one after its commit.
 
-        None starts at the end. Looks for the next version each `poll` seconds; ends when nothing came for `timeout`
-        seconds (None: never; 0: at the end of the log), or by `close`. It has a handle of its own, for one
-        thread. Raises OffsetError, naming the first available offset, where the log was trimmed past it; a
-        compaction, a clean-up and a vacuum don't show.
+        None starts at the end. Polls for the next version each `poll` seconds; ends after `timeout` seconds without a
+        batch (None: never; 0: at the end of the log), or by `close`. The iterator has its own handle, for one thread.
+        Raises OffsetError with the first available offset if the log was trimmed past it; compaction, clean-up and
+        vacuum have no visible effect.
         """
         return LogTail(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
 
     def tail_async(
         self, from_offset: int | None = None, *, timeout: float | None = None, poll: float = 0.001
     ) -> AsyncIterator[RecordBatch]:
-        """As `tail`, for an event loop; `aclose()` or leaving the loop ends it."""
+        """The same as `tail` for an event loop; `aclose()` or leaving the loop ends it."""
         return tail_async(MetadataLog.open(self._path), from_offset, timeout=timeout, poll=poll)
 
     @property
     def disk(self) -> Disk:
-        """The disk or object store through which the lake is written."""
+        """The disk or object store for the lake's writes."""
         return self._disk
 
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
-        """The snapshots that the lake holds, by end offset; one that isn't whole is left out with a warning."""
+        """The snapshots of the lake, by end offset; an incomplete one is skipped with a warning."""
         table = SnapshotTable.open(self._path / SNAPSHOTS_TABLE, self._disk)
         return () if table is None else table.snapshots()
 
     def damaged_snapshots(self) -> tuple[tuple[str, str], ...]:
-        """The names of the snapshots that `snapshots` leaves out, each with the reason in words."""
+        """The names of the snapshots that `snapshots` skips, each with the reason in words."""
         table = SnapshotTable.open(self._path / SNAPSHOTS_TABLE, self._disk)
         return () if table is None else table.damaged()
 
     def add_snapshot(self, snapshot: SnapshotFacts, batches: Iterable[RecordBatch | BatchValues]) -> bool:
         """Add a snapshot with all of its batches, control batches too, in one commit of the table `snapshots`.
 
-        Returns False when the lake has the same one already. Raises ImportConflictError when it has another one with
-        this end offset, LakeError when the disk refuses.
+        Returns False if the lake already has the same snapshot. Raises ImportConflictError if it has another one with
+        this end offset, LakeError if the disk refuses.
         """
         rows = to_rows(batches)
         return SnapshotTable.open_or_create(self._path / SNAPSHOTS_TABLE, self._disk).add(rows, snapshot)
@@ -253,10 +253,11 @@ class MetadataLog(ReadableLog):
         raise LakeError(f"{self._path} is a controlled lake: an append states the epoch that its writer claimed.")
 
     def _check_to_write(self) -> None:
-        """Check that no other writer's rows are in the way, and, before the first write of this handle, that no version
-        was lost, that the newest rows are those that were appended, and that commits can't overwrite each other.
+        """Check that no other writer's rows exist, and check the table before the first write of this handle.
 
-        Raises LakeError, CorruptDataError. Rows are checked again after commits of others; an append lists nothing.
+        The first check covers that no version was lost, that the newest rows are the appended ones, and that commits
+        can't overwrite each other. Raises LakeError, CorruptDataError. Rows are checked again after commits of others;
+        an append lists nothing.
         """
         if self._checked_to_write == self._state.version:
             return
@@ -270,7 +271,7 @@ class MetadataLog(ReadableLog):
         self._checked_to_write = self._state.version
 
     def _check_claimed(self, epoch: int, expected_end_offset: int) -> None:
-        """Check against the newest state if this one doesn't agree: another handle may have claimed, or appended."""
+        """Check the claim; on a mismatch, refresh first: another handle may have claimed, or appended."""
         end = LogEnd.of(self._state)
         if (end.epoch, end.end_offset) != (epoch, expected_end_offset):
             self.refresh()
@@ -280,7 +281,7 @@ class MetadataLog(ReadableLog):
     def _commit(
         self, end: LogEnd, file: LogFile | None, actions: Sequence[Mapping[str, Any]] = (), *, epoch: int | None = None
     ) -> None:
-        """Commit rows that continue the log behind `end`, and other actions; `epoch` is that of a claimed append."""
+        """Commit rows that continue the log after `end`, and other actions; `epoch` is that of a claimed append."""
         self._stale = True
         before = self._state
         try:
@@ -298,7 +299,7 @@ class MetadataLog(ReadableLog):
 
 
 def leader_change(node_id: int, offset: int, epoch: int, timestamp: int) -> RecordBatch:
-    """The control batch that an epoch begins with: the node leads, and is its own only voter.
+    """Return the control batch at the start of an epoch: the node leads, and is its own only voter.
 
     Of version 0, the only one that Kafka 4.4 reads.
     """

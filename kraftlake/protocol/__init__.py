@@ -1,1 +1,1 @@
-"""The part of Kafka's network protocol that a client of the quorum needs: the leader and its high watermark."""
+"""The part of Kafka's network protocol for clients of the quorum: the leader and its high watermark."""

@@ -1,4 +1,4 @@
-"""Ends what one thread waits for on a connection, from another thread."""
+"""Aborts a thread's pending network calls from another thread."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from threading import Lock
 
 
 class Abort:
-    """Once it is `set`, shuts down the connection that it watches and each later one.
+    """Once `set`, shuts down the watched connection and each later one.
 
-    What waits on the connection ends at once, with a NodeError: the connecting (except for the look-up of a host's
-    name), the handshake of TLS, a login, an exchange. Given to the connections that one thread opens one after the
-    other.
+    A pending call on the connection ends at once, with a NodeError: connecting (except for the look-up of a host name),
+    the TLS handshake, a login, an exchange. One instance serves the connections that one thread opens in sequence.
     """
 
     def __init__(self) -> None:
@@ -21,7 +20,7 @@ class Abort:
         self.is_set = False
 
     def watch(self, connection: socket.socket) -> None:
-        """Watch a socket on which a connection has begun, in place of the last one."""
+        """Watch a socket from the start of its connection, in place of the last one."""
         with self._lock:
             self._watched = connection
             self._maybe_shut_down()
@@ -34,7 +33,7 @@ class Abort:
             connection.close()
 
     def set(self) -> None:
-        """End what waits, and all that would wait later. Returns at once."""
+        """Abort the pending call, and all later ones. Returns at once."""
         with self._lock:
             self.is_set = True
             self._maybe_shut_down()

@@ -1,4 +1,4 @@
-"""Where a node listens: HOST:PORT."""
+"""The address of a node's listener: HOST:PORT."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Address:
 
 
 SCHEME: Final = "kafka://"
-"""What addresses may begin with where a path could stand, too."""
+"""The optional prefix of an address, where a path could stand, too."""
 _ADDRESSES = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[\w.-]+):\d{1,5}(,(\[[0-9a-fA-F:.%]+\]|[\w.-]+):\d{1,5})*")
 
 
 def are_addresses(text: str) -> bool:
-    """Whether a SOURCE names the nodes of a quorum, `kafka://…` or `HOST:PORT[,…]`, and is no path that exists."""
+    """Whether a SOURCE names the nodes of a quorum, `kafka://…` or `HOST:PORT[,…]`, and is not an existing path."""
     return text.startswith(SCHEME) or (_ADDRESSES.fullmatch(text) is not None and not os.path.lexists(text))
 
 
 def joined_addresses(sources: Sequence[str]) -> tuple[str, ...]:
-    """Sources with all that are addresses as one, in the place of the first: they are several of one quorum."""
+    """Join all sources that are addresses into one, at the place of the first: they belong to one quorum."""
     of_quorum = [source.removeprefix(SCHEME) for source in sources if are_addresses(source)]
     first = next((index for index, source in enumerate(sources) if are_addresses(source)), len(sources))
     if len(of_quorum) < 2:
@@ -43,9 +43,9 @@ def joined_addresses(sources: Sequence[str]) -> tuple[str, ...]:
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """The addresses of `HOST:PORT[,HOST:PORT…]`, each once, in their order; IPv6 in brackets; also behind `kafka://`.
+    """Parse `HOST:PORT[,HOST:PORT…]` into distinct addresses in order; IPv6 in brackets.
 
-    Raises UsageError for what is none.
+    Also with the prefix `kafka://`. Raises UsageError for an invalid address.
     """
     return tuple(dict.fromkeys(_parse(part.strip()) for part in text.removeprefix(SCHEME).split(",")))
 

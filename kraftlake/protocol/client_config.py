@@ -1,4 +1,4 @@
-"""How a client reaches a node: the security of the connection, as the properties file of Kafka's own tools states it.
+"""Configuration of client connections: their security, from the properties file of Kafka's own tools.
 
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.SslConfigs and SaslConfigs.
 """
@@ -26,7 +26,7 @@ PLAIN: Final = "PLAIN"
 OAUTHBEARER: Final = "OAUTHBEARER"
 MECHANISMS: Final = (PLAIN, *HASHES, OAUTHBEARER)
 MAX_FILE_BYTES: Final = 1024 * 1024
-"""The size of a properties file, a store or a token at which it is taken for something else."""
+"""The maximum size of a properties file, a store or a token; a larger file is considered another kind of file."""
 _LONGEST_STRING: Final = 32767
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODULES: Final = {
@@ -58,7 +58,7 @@ class StoreConfig:
 
 @attrs.frozen(kw_only=True)
 class TlsConfig:
-    """TLS: which authorities are trusted (None: the system's), what the client shows, and what is checked."""
+    """TLS settings: trusted authorities (None: the system's), the client's certificate, and the checks."""
 
     truststore: StoreConfig | None = None
     keystore: StoreConfig | None = None
@@ -70,7 +70,7 @@ class TlsConfig:
 class SaslConfig:
     """A login by `mechanism`: a user with a password, or OAUTHBEARER with a token from a file.
 
-    `extensions` go to the node with the login: those of OAUTHBEARER, or `tokenauth` for SCRAM with a delegation token.
+    `extensions` are sent with the login: those of OAUTHBEARER, or `tokenauth` for SCRAM with a delegation token.
     """
 
     mechanism: str
@@ -82,7 +82,7 @@ class SaslConfig:
 
 @attrs.frozen(kw_only=True)
 class ClientConfig:
-    """What `read_client_config` makes of a file; the default speaks PLAINTEXT.
+    """The client configuration that `read_client_config` reads from a file; the default is PLAINTEXT.
 
     `file` is for messages. `timeout` is in seconds. `warnings` are sentences for the user.
     """
@@ -96,7 +96,7 @@ class ClientConfig:
 
     @property
     def principal(self) -> str:
-        """Whom the node's ACLs name, for messages."""
+        """The client's principal, for messages: the user that the node's ACLs name."""
         if self.sasl is not None:
             return f"User:{shown(self.sasl.user)}" if self.sasl.user else "the user of the token"
         if self.tls is not None and self.tls.keystore is not None:
@@ -105,10 +105,10 @@ class ClientConfig:
 
 
 def read_client_config(path: str | Path) -> ClientConfig:
-    """Read the properties file that Kafka's tools take with `--command-config`.
+    """Read a properties file as for the option `--command-config` of Kafka's tools.
 
-    Keys that say nothing about connections are ignored, as Kafka does. Raises UsageError naming the file and the key,
-    never a secret.
+    Keys that do not concern connections are ignored, as in Kafka. Raises UsageError naming the file and the key, never
+    a secret.
     """
     content = read_limited(path, str(path))
     try:
@@ -119,7 +119,7 @@ def read_client_config(path: str | Path) -> ClientConfig:
 
 
 def read_limited(path: str | Path, what: str) -> bytes:
-    """The content of a small file. Raises UsageError, which names it as `what`."""
+    """Return the content of a small file. Raises UsageError, which names the file as `what`."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -132,7 +132,10 @@ def read_limited(path: str | Path, what: str) -> bytes:
 
 
 def parse_client_config(values: Mapping[str, str], file: str) -> ClientConfig:
-    """The configuration in the values of a properties file; `file` names them in messages. Raises UsageError."""
+    """Convert the values of a properties file into a configuration; `file` names them in messages.
+
+    Raises UsageError.
+    """
     properties = _Properties(values, file)
     if properties.text("config.providers"):
         raise properties.fault("config.providers", "is not supported: write the values themselves into the file")
@@ -226,7 +229,7 @@ def _sasl(properties: _Properties) -> SaslConfig:
 
 
 def _jaas(properties: _Properties, mechanism: str) -> JaasEntry:
-    """The login module, which must be that of the mechanism."""
+    """Return the login module, which must match the mechanism."""
     key, module = "sasl.jaas.config", _MODULES[mechanism]
     text = properties.text(key)
     if not text:
@@ -259,7 +262,7 @@ def _token_file(properties: _Properties) -> str:
 
 
 class _Properties:
-    """The values of a properties file, which remembers the keys that were asked for."""
+    """The values of a properties file, with a record of the keys that were read."""
 
     def __init__(self, values: Mapping[str, str], file: str) -> None:
         self._values = values
@@ -278,7 +281,7 @@ class _Properties:
         return value
 
     def milliseconds(self, key: str, default: float) -> float:
-        """A duration in seconds."""
+        """Return a duration, converted from ms to seconds."""
         value = self.text(key)
         try:
             if value is None or (found := parse_integer(value, 32)) > 0:

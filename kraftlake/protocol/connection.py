@@ -28,9 +28,9 @@ _NANOSECONDS = 1_000_000_000
 class Connection:
     """Sends a payload and receives its answer, for one thread.
 
-    `timeout` (seconds) bounds the connecting with the handshake of TLS, and each exchange as a whole: a peer that sends
-    a byte now and then does not stretch it. After a NodeError the connection is closed. As a context manager it closes
-    itself. Another thread ends what waits by `abort`.
+    `timeout` (seconds) bounds the connect together with the TLS handshake, and each exchange as a whole: a peer that
+    sends single bytes does not extend it. After a NodeError the connection is closed. The connection is a context
+    manager that closes itself. Another thread aborts a pending call by `abort`.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Connection:
             raise NodeError(f"{address} can't be reached: {_reason(fault)}.") from None
 
     def _connect_to_host(self, host: str, port: int) -> socket.socket:
-        """Connect to the first of the host's addresses that answers. Raises OSError for the last."""
+        """Connect to the first of the host's addresses that answers. Raises the OSError of the last address."""
         *others, last = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         for found in others:
             with suppress(OSError):
@@ -97,7 +97,7 @@ class Connection:
         return connection
 
     def _secure(self, tls: Tls, deadline: int) -> None:
-        """Replace the socket by one that speaks TLS."""
+        """Replace the socket by a TLS socket."""
         try:
             self._socket = secured = tls.wrap(self._socket, self.address.host)
             self._abort.watch(secured)
@@ -176,7 +176,7 @@ class Connection:
 
 
 def _stranger(head: bytes) -> str:
-    """What the peer is, by four bytes that are no frame length."""
+    """Describe the peer by four bytes that are no frame length."""
     if head == b"HTTP":
         return "is an HTTP server, no Kafka node"
     if head[:2] in (b"\x15\x03", b"\x16\x03"):

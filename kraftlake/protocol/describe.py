@@ -1,4 +1,4 @@
-"""What a node says of its cluster and of the quorum: DescribeCluster and DescribeQuorum.
+"""Descriptions of the cluster and the quorum by a node: DescribeCluster and DescribeQuorum.
 
 Source: KIP-595 and KIP-836 (DescribeQuorum), KIP-919 (controllers answer clients too).
 """
@@ -23,22 +23,22 @@ from kraftlake.runtime.words import shown
 METADATA_TOPIC: Final = "__cluster_metadata"
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
-"""The types of endpoints that DescribeCluster is asked for."""
+"""The endpoint types in a DescribeCluster request."""
 OF_ANOTHER_TYPE: Final = frozenset({ErrorCode.MISMATCHED_ENDPOINT_TYPE, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE})
-"""The errors of a node that has endpoints of the other type."""
+"""The errors of a node with endpoints of the other type."""
 
 
 class OtherClusterError(ImportConflictError):
-    """The node belongs to another cluster than the expected one."""
+    """Reports a node of another cluster than the expected one."""
 
 
 class NoLeaderError(NodeError):
-    """Nodes of the cluster answered, but no leader did: an election may be going on."""
+    """Reports that nodes of the cluster answered, but no leader: an election may be in progress."""
 
 
 @attrs.frozen(kw_only=True)
 class Leader:
-    """The leader of an epoch as a node knows it; id −1 and no address while it knows none."""
+    """The leader of an epoch as a node knows it; id −1 and no address if unknown."""
 
     id: int
     epoch: int
@@ -50,7 +50,7 @@ UNKNOWN_LEADER: Final = Leader(id=-1, epoch=-1, address=None)
 
 @attrs.frozen(kw_only=True)
 class ReplicaOfQuorum:
-    """A voter or an observer as the leader knows it; times in epoch ms, −1 where it knows none."""
+    """A voter or an observer as the leader knows it; times in epoch ms, −1 if unknown."""
 
     id: int
     directory_id: Uuid | None
@@ -61,7 +61,7 @@ class ReplicaOfQuorum:
 
 @attrs.frozen(kw_only=True)
 class QuorumDescription:
-    """The leader's answer to a DescribeQuorum."""
+    """The leader's answer to DescribeQuorum."""
 
     error: ErrorCode
     leader: Leader
@@ -71,7 +71,7 @@ class QuorumDescription:
 
 
 def describe_quorum(node: NodeClient) -> QuorumDescription:
-    """Ask for the voters and observers. Raises NodeError where the node does not answer, or answers what can't be."""
+    """Request the voters and observers. Raises NodeError if the node does not answer, or sends an invalid answer."""
 
     def request(module: Any) -> Any:
         partition = module.PartitionData(partition_index=i32(0))
@@ -103,7 +103,7 @@ def _replica(state: Any) -> ReplicaOfQuorum:
 
 
 def describe_cluster(node: NodeClient, endpoints: int) -> Any:
-    """The answer to a DescribeCluster that asks for endpoints of a type. Raises NodeError as `describe_quorum`."""
+    """Return the answer to a DescribeCluster for endpoints of a type. Raises NodeError as `describe_quorum`."""
 
     def request(module: Any) -> Any:
         known = module.DescribeClusterRequest.__dataclass_fields__
@@ -114,7 +114,7 @@ def describe_cluster(node: NodeClient, endpoints: int) -> Any:
 
 
 def checked_cluster_id(node: NodeClient, found: object, expected: str | None) -> str:
-    """The id of the cluster that a node says it is of; OtherClusterError where another one is expected."""
+    """Return the node's cluster id; raises OtherClusterError if another one is expected."""
     if expected is not None and found != expected:
         raise OtherClusterError(
             f"{node.address} is a node of cluster {shown(str(found))}, not of {expected}: give addresses "
@@ -124,7 +124,7 @@ def checked_cluster_id(node: NodeClient, found: object, expected: str | None) ->
 
 
 def only_partition(node: NodeClient, error: ErrorCode, topics: Any) -> Any:
-    """The partition of an answer, or the error of the whole answer; a list may be null where a node errs."""
+    """Return the answer's partition, or the error of the whole answer; a list may be null if the node is faulty."""
     if error != ErrorCode.NONE:
         return error
     partitions = [partition for topic in topics or () for partition in topic.partitions or ()]
@@ -135,7 +135,7 @@ def only_partition(node: NodeClient, error: ErrorCode, topics: Any) -> Any:
 
 
 def leader_of(leader: Any, endpoints: Any) -> Leader:
-    """The leader in an answer, at its address among the endpoints."""
+    """Return the leader in an answer, with its address among the endpoints."""
     addresses: Mapping[int, Address] = {int(e.node_id): Address(e.host, int(e.port)) for e in endpoints or ()}
     id_ = int(leader.leader_id)
     return Leader(id=id_, epoch=int(leader.leader_epoch), address=addresses.get(id_))

@@ -1,8 +1,8 @@
 """Encodes Fetch requests, for observers of the quorum and for followers of partitions.
 
-By hand, because kio takes more than ten times as long for the 1,000 partitions of a full request. Source:
-FetchRequest.json of Apache Kafka; KIP-227 (sessions), KIP-516 (topic ids), KIP-903 (the broker's epoch), KIP-1166 (the
-high watermark).
+The encoding is written by hand, because kio takes more than ten times as long for the 1,000 partitions of a full
+request. Source: FetchRequest.json of Apache Kafka; KIP-227 (sessions), KIP-516 (topic ids), KIP-903 (the broker's
+epoch), KIP-1166 (the high watermark).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kraftlake.records.varint import uvarint
 FETCH: Final = 1
 """The key of the API."""
 FETCH_VERSIONS: Final = range(13, 19)
-"""The versions that have topic ids (KIP-516); all of them have tagged fields."""
+"""The versions with topic ids (KIP-516); all of them have tagged fields."""
 _PARTITION = struct.Struct(">iiqiqi")
 _HIGH_WATERMARK = struct.Struct(">BBBq")
 _LIMITS = struct.Struct(">iiibii")
@@ -29,10 +29,10 @@ _NO_TAGS = b"\0"
 
 @attrs.frozen(kw_only=True)
 class FetchHeader:
-    """What a Fetch says once for all its partitions; sizes in bytes.
+    """The fields of a Fetch that apply to all its partitions; sizes in bytes.
 
     The leader waits up to `max_wait_ms` until `min_bytes` can be sent. `replica_id` and `replica_epoch` are −1 for an
-    observer. `isolation_level` 1 asks for committed transactions only. `session_epoch` −1 asks for no session.
+    observer. `isolation_level` 1 requests only committed transactions. `session_epoch` −1 requests no session.
     """
 
     cluster_id: str | None = None
@@ -58,10 +58,10 @@ def encode_partition(
     max_bytes: int,
     high_watermark: int | None = None,
 ) -> bytes:
-    """One partition of a Fetch; −1 for epochs and offsets that are unknown.
+    """Encode one partition of a Fetch; −1 for unknown epochs and offsets.
 
-    `high_watermark` is the one that the replica knows: from version 18 on, the leader answers at once where it is lower
-    than its own.
+    `high_watermark` is the one known to the replica: from version 18 on, the leader answers at once if it is lower than
+    the leader's.
     """
     fields = (index, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, max_bytes)
     known = version >= 18 and high_watermark is not None
@@ -74,7 +74,7 @@ def encode_fetch(
     topics: Iterable[tuple[bytes, Sequence[bytes]]],
     forgotten: Iterable[tuple[bytes, Sequence[int]]] = (),
 ) -> bytes:
-    """The body of a Fetch: the topics' ids with their encoded partitions, and the ids and numbers of the forgotten."""
+    """Encode the body of a Fetch from topic ids with encoded partitions, and the ids of forgotten partitions."""
     parts = [] if version >= 15 else [_INT32.pack(header.replica_id)]
     parts.append(
         _LIMITS.pack(

@@ -1,7 +1,7 @@
 """Decodes the answers to Fetch requests; the records' bytes stay as the leader sent them.
 
-By hand, because kio's reader reserves memory for whatever length an array claims, which ends the process where there is
-not so much. Source: FetchResponse.json of Apache Kafka.
+The decoding is written by hand, because kio's reader allocates memory for any length that an array claims, which ends
+the process if the memory is not available. Source: FetchResponse.json of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _UUID_BYTES = 16
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class PartitionResponse:
-    """The answer for one partition; `error` is Kafka's code, offsets and epochs are −1 where the leader knows none.
+    """The answer for one partition.
 
-    `diverging` has the epoch and its end offset after which the logs differ, `snapshot` the end offset and epoch of
-    the snapshot to load instead of the log; None where the answer names none. `leader` has the id and epoch.
+    `error` is Kafka's code, offsets and epochs are −1 if the leader does not know them. `diverging` has the epoch and
+    its end offset after which the logs differ, `snapshot` the end offset and epoch of the snapshot to load instead of
+    the log; None if absent. `leader` has the id and epoch.
     """
 
     topic_id: Uuid
@@ -48,7 +49,7 @@ class PartitionResponse:
 
 @attrs.frozen(kw_only=True)
 class FetchResponse:
-    """An answer to a Fetch; with an error for the whole request there are no partitions.
+    """An answer to a Fetch; with an error for the whole request it has no partitions.
 
     `endpoints` are the addresses of leaders by their ids (version 16 and later).
     """
@@ -60,9 +61,9 @@ class FetchResponse:
 
 
 def decode_fetch(data: bytes, position: int) -> FetchResponse:
-    """The answer (version 13 and later) that lies from `position` to the end of `data`.
+    """Decode the answer (version 13 and later) from `position` to the end of `data`.
 
-    Raises MalformedError, IndexError, struct.error or UnicodeDecodeError where the bytes are no such answer.
+    Raises MalformedError, IndexError, struct.error or UnicodeDecodeError for bytes that are not such an answer.
     """
     _, error, session_id = _HEAD.unpack_from(data, position)
     scan = MessageScan()
@@ -122,20 +123,20 @@ def _decode_endpoints(data: bytes, position: int, scan: MessageScan) -> dict[int
 
 
 def _elements(data: bytes, position: int, scan: MessageScan) -> tuple[int, int]:
-    """The length of a compact array, counted, and the position of its first element."""
+    """Return the length of a compact array, counted against the limit, and the position of its first element."""
     count, position = _length(data, position)
     scan.add(count, len(data) - position)
     return count, position
 
 
 def _length(data: bytes, position: int) -> tuple[int, int]:
-    """The length of a compact array or string, 0 for a null one, and the position after it."""
+    """Return the length of a compact array or string, 0 for a null one, and the position after it."""
     length, position = read_uvarint(data, position)
     return (length - 1 if length else 0), position
 
 
 def _tagged_fields(data: bytes, position: int, scan: MessageScan) -> tuple[dict[int, int], int]:
-    """The positions of tagged fields by their tags, and the position after all."""
+    """Return the positions of tagged fields by tag, and the position after all of them."""
     count, position = scan.tagged_fields(data, position)
     fields: dict[int, int] = {}
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Ids as kio reads and writes them, which has None for the id of zeros."""
+"""Conversion between Kafka's ids and kio's, where None stands for the id of zeros."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from kraftlake.records.uuid import Uuid
 
 
 def kafka_id(found: uuid.UUID | None) -> Uuid:
-    """An id that kio has read."""
+    """Convert an id from kio."""
     return Uuid.ZERO if found is None else Uuid(found.bytes)
 
 
 def wire_id(id_: Uuid | None) -> uuid.UUID | None:
-    """An id for kio to write; None is the id of zeros."""
+    """Convert an id for kio; the id of zeros becomes None."""
     return None if id_ is None or id_ == Uuid.ZERO else uuid.UUID(bytes=bytes(id_))

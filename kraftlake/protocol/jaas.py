@@ -36,9 +36,9 @@ class JaasEntry:
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """`MODULE required KEY=VALUE KEY="VALUE";`, for one module.
+    """Parse `MODULE required KEY=VALUE KEY="VALUE";`, for one module.
 
-    Raises ValueError; the message is the rest of a sentence that begins with the text's name, without any value of it.
+    Raises ValueError; the message is the rest of a sentence that begins with the text's name, and contains no values.
     """
     tokens = [*_tokens(text), _END, _END, _END]
     (kind, module), (_, flag) = tokens[:2]
@@ -59,7 +59,7 @@ def parse_jaas(text: str) -> JaasEntry:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    """Kind (word, text for a quoted one, sign) and content of each token."""
+    """Yield the kind (word, text for a quoted one, sign) and the content of each token."""
     found: list[tuple[str, str]] = []
     position = 0
     while True:

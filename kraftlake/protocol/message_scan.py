@@ -1,8 +1,8 @@
 """Checks that a message fits into its bytes, and counts its elements and tagged fields, before kio reads it.
 
-kio's reader reserves memory for the length that an array claims, and a claim of more than there is ends the process. It
-also reads a null in place of an array that can't be null, and refuses tagged fields that it does not know, which newer
-clients and nodes may send in any version (KIP-482): it gets the message without them. As kio and Kafka do, the scan
+kio's reader allocates memory for the length that an array claims, and a claim beyond the available memory ends the
+process. kio also accepts a null in place of an array that can't be null, and refuses unknown tagged fields, which newer
+clients and nodes may send in any version (KIP-482): kio gets the message without them. Like kio and Kafka, the scan
 reads a known tagged field by its content, whatever size is announced.
 """
 
@@ -29,33 +29,33 @@ _SIZES: Final = {
 }  # fmt: skip
 _STRING: Final = "string"
 MOST_ELEMENTS: Final = 1_000_000
-"""The elements of all arrays of a message, and its tagged fields. Two bytes may be a topic, which becomes an object,
-and another in the answer: a hundred MiB of them would take ten GiB."""
+"""The maximum number of elements of all arrays of a message and its tagged fields. Two bytes may be a topic, which
+becomes an object, and another object in the answer: a hundred MiB of them would take ten GiB."""
 
 
 @attrs.define
 class MessageScan:
-    """The numbers of a message's elements and tagged fields, and what kio can't read in it.
+    """The number of a message's elements and tagged fields, and the parts that kio can't read.
 
-    `elements` counts the elements of all arrays, each of which becomes an object, `tags` the tagged fields; more than
-    `most` of both together are refused before an object is made.
+    `elements` counts the elements of all arrays, each of which becomes an object, `tags` the tagged fields; a message
+    with more than `most` of both together is refused before an object is made.
     """
 
     most: int = MOST_ELEMENTS
     elements: int = 0
     tags: int = 0
     _replaced: list[tuple[int, int, bytes]] = attrs.field(factory=list, init=False)
-    """Where data has to be replaced for kio, and by what: a few for each section of tagged fields."""
+    """The bytes to replace for kio, and their replacements: a few for each section of tagged fields."""
 
     def add(self, count: int, left: int) -> None:
-        """Count the elements of an array. Raises MalformedError beyond `most` or the bytes that are left."""
+        """Count the elements of an array. Raises MalformedError beyond `most` or the remaining bytes."""
         if count > left:  # each element has at least a byte
             raise MalformedError(f"an array of {count} elements does not fit into {left} bytes")
         self.elements += count
         self._check_number()
 
     def tagged_fields(self, data: bytes, position: int) -> tuple[int, int]:
-        """The number of tagged fields that follow, counted, and the position of the first. Raises as `add`."""
+        """Count the tagged fields that follow; returns their number and the position of the first. Raises as `add`."""
         count, position = read_uvarint(data, position)
         if count > MOST_TAGGED_FIELDS:
             raise MalformedError(f"it has {count} tagged fields, and {MOST_TAGGED_FIELDS} is the most")
@@ -71,11 +71,11 @@ class MessageScan:
             raise MalformedError(f"it has more than {self.most} elements and tagged fields")
 
     def read(self, message: Any, data: bytes, position: int) -> Any:
-        """The message of a type of kio's whose end `end_of_message` found with this scan. Raises as kio's reader."""
+        """Decode a message of kio's class whose end `end_of_message` found with this scan. Raises as kio's reader."""
         return entity_reader(message)(self._for_kio(data), position)[0]
 
     def _for_kio(self, data: bytes) -> bytes:
-        """The data without unknown tagged fields, and with each null as kio reads it."""
+        """Return the data without unknown tagged fields, and with each null in kio's form."""
         parts: list[bytes] = []
         position = 0
         for begin, end, new in sorted(self._replaced):
@@ -84,7 +84,10 @@ class MessageScan:
         return b"".join((*parts, data[position:])) if parts else data
 
     def length(self, data: bytes, begin: int, *, flexible: bool, short: bool = False) -> tuple[int, int]:
-        """A length, below 0 for null, and the position after it; without tagged fields `short` ones have two bytes."""
+        """Read a length, below 0 for null; returns it and the position after it.
+
+        Without tagged fields, `short` lengths have two bytes.
+        """
         if flexible:
             length, position = read_uvarint(data, begin)
             return length - 1, position
@@ -95,7 +98,7 @@ class MessageScan:
         return length, begin + number.size
 
     def end_of_tags(self, tagged: Mapping[int, _Plan], data: bytes, begin: int) -> int:
-        """The position after the tagged fields that begin somewhere."""
+        """Return the position after the tagged fields at a position."""
         count, position = self.tagged_fields(data, begin)
         end_of_count, unknown, begin_of_unknown = position, 0, position
         for _ in range(count):
@@ -117,7 +120,7 @@ class MessageScan:
 
 
 class _Plan:
-    """How one field is skipped: by its size, its length, its nested message, or as an array of these."""
+    """Skips one field: by its size, its length, its nested message, or as an array of these."""
 
     def __init__(self, field: Any) -> None:
         found = classify_field(field)
@@ -129,7 +132,7 @@ class _Plan:
         self.size = _SIZES.get(self.kind)
 
     def end(self, data: bytes, position: int, scan: MessageScan, *, flexible: bool) -> int:
-        """The position after the field."""
+        """Return the position after the field."""
         if not self.is_array:
             return self._end_of_one(data, position, scan, flexible=flexible)
         count, position = scan.length(data, position, flexible=flexible)
@@ -162,16 +165,16 @@ class _Plan:
 
 @lru_cache
 def _plans(message: Any) -> tuple[tuple[_Plan, ...], dict[int, _Plan]]:
-    """The fields of a message in their order, and those with tags."""
+    """Return the fields of a message in order, and the tagged ones."""
     plans = [(field.metadata.get("tag"), _Plan(field)) for field in fields(message)]
     return tuple(plan for tag, plan in plans if tag is None), {tag: plan for tag, plan in plans if tag is not None}
 
 
 def end_of_message(message: Any, data: bytes, position: int, scan: MessageScan) -> int:
-    """The position after a message of a type of kio's, which `scan` counts.
+    """Return the position after a message of kio's class, which `scan` counts.
 
-    Raises MalformedError, IndexError or struct.error where an array is longer than the rest of `data`, and
-    MalformedError beyond the limits of elements and tagged fields.
+    Raises MalformedError, IndexError or struct.error if an array is longer than the rest of `data`, and MalformedError
+    beyond the limits of elements and tagged fields.
     """
     in_order, tagged = _plans(message)
     flexible = message.__flexible__
@@ -185,7 +188,10 @@ def end_of_message(message: Any, data: bytes, position: int, scan: MessageScan) 
 
 
 def read_message(message: Any, data: bytes, position: int) -> tuple[Any, int]:
-    """A message of a type of kio's, and the position after it. Raises as `end_of_message`, and as kio's reader."""
+    """Decode a message of kio's class; returns it and the position after it.
+
+    Raises as `end_of_message`, and as kio's reader.
+    """
     scan = MessageScan()
     end = end_of_message(message, data, position, scan)
     return scan.read(message, data, position), end

@@ -1,6 +1,6 @@
-"""Requests to one node, in the newest version that both sides know.
+"""Requests to one node, in the newest version that both sides support.
 
-Source: org.apache.kafka.clients.NetworkClient and NodeApiVersions; the schemas are kio's, made of Kafka's own.
+Source: org.apache.kafka.clients.NetworkClient and NodeApiVersions; the schemas are kio's, generated from Kafka's own.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _NO_TAGS = b"\0"
 _UNREADABLE = (
     SerialError, ValueError, TypeError, IndexError, KeyError, OverflowError, struct.error, MalformedError
 )  # fmt: skip
-"""What is raised for bytes that are no message, by kio also for tagged fields that it does not know."""
+"""Exceptions raised for bytes that are no message; kio raises them also for unknown tagged fields."""
 T = TypeVar("T")
 
 
 class NodeClient:
-    """A client of one node, for one thread. It closes its connection with itself and after a NodeError.
+    """A client of one node, for one thread. The client closes its connection with itself and after a NodeError.
 
-    The first request asks for the node's versions, and logs in where `config` says so; a login that ends after some
-    time is repeated on the same connection before it does.
+    The first request fetches the node's versions, and logs in if `config` requires it; a login with a limited lifetime
+    is renewed on the same connection before it ends.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class NodeClient:
 
     @property
     def principal(self) -> str:
-        """Whom the node's ACLs name, for messages."""
+        """The client's principal, for messages: the user that the node's ACLs name."""
         return self._config.principal
 
     def close(self) -> None:
@@ -84,16 +84,16 @@ class NodeClient:
         self._connection.close()
 
     def versions_of(self, api_key: int) -> range:
-        """The versions of an API that the node offers; empty where it offers none. Raises NodeError."""
+        """The versions of an API that the node offers; empty for an API that it lacks. Raises NodeError."""
         lowest, highest = self._prepared().get(api_key, (0, -1))
         return range(lowest, highest + 1)
 
     def ask(self, name: str, versions: range, make: Callable[[Any], Any], *, timeout: float | None = None) -> Any:
-        """The response to a request of the API `name` (`describe_quorum`), as kio declares it.
+        """Send a request of the API `name` (`describe_quorum`); returns the response in kio's class.
 
-        `versions` are those that the caller understands; `make` gets kio's module of the request in the newest of them
-        that the node has, and makes the request. `timeout` (seconds) replaces the connection's for this request.
-        Raises NodeError where there is no such version, or the node can't be asked.
+        `versions` are those that the caller supports; `make` gets kio's module of the request in the newest common
+        version, and makes the request. `timeout` (seconds) replaces the connection's for this request. Raises NodeError
+        without a common version, or if the node does not answer.
         """
         api_key = import_module(f"kio.schema.{name}.v{versions[0]}.request").__dict__[_class_name(name)].__api_key__
         module = f"kio.schema.{name}.v{self._newest(api_key, versions, _class_name(name, ''))}"
@@ -109,10 +109,10 @@ class NodeClient:
         *,
         timeout: float | None = None,
     ) -> T:
-        """The response to a request that the caller encodes and decodes; for messages too large for kio.
+        """Send a request that the caller encodes and decodes; for messages too large for kio.
 
-        All `versions` have tagged fields (KIP-482); `encode` gets the newest that the node has, and makes the body.
-        `decode` gets bytes, and the position in them where the body of the response begins. Raises as `ask`.
+        All `versions` have tagged fields (KIP-482); `encode` gets the newest common version, and makes the body.
+        `decode` gets bytes, and the position of the response's body in them. Raises as `ask`.
         """
         body = encode(version := self._newest(api_key, versions, f"API {api_key}"))
         data, position = self._exchange(api_key, version, body, flexible=True, timeout=timeout)
@@ -132,7 +132,7 @@ class NodeClient:
         return common[-1]
 
     def _prepared(self) -> dict[int, tuple[int, int]]:
-        """The lowest and highest version of each API, once the connection may be used."""
+        """Return the lowest and highest version of each API, once the connection may be used."""
         if self._versions is None:
             self._versions = self._ask_versions()
         if self._config.sasl is not None and self._clock.nanoseconds() >= self._login_ends_ns:
@@ -192,7 +192,7 @@ class NodeClient:
         return data, size
 
     def _likely_cause(self, api_key: int) -> str:
-        """Why a node ends the connection in place of the answer to one of the first requests."""
+        """Return the likely reason why a node closes the connection instead of answering one of the first requests."""
         if self._answered:
             return ""
         tls = self._config.tls

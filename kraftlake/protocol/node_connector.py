@@ -1,4 +1,4 @@
-"""Opens connections to nodes, as a client's configuration says."""
+"""Opens connections to nodes by a client configuration."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kraftlake.runtime.errors import UsageError
 
 @attrs.frozen(kw_only=True)
 class NodeConnector:
-    """Makes a client of the node at an address: connected, and secured as `config` says.
+    """Creates a client of the node at an address: connected, and secured by `config`.
 
-    `timeout` (seconds, by default that of `config`) bounds the connecting and each exchange; `max_response_bytes` what
-    a node may answer. The certificates are read here, once; a token for each connection. Raises UsageError where the
-    stores of `config` can't be used.
+    `timeout` (seconds, by default that of `config`) bounds the connect and each exchange, `max_response_bytes` the size
+    of an answer. The certificates are read here, once; a token is read for each connection. Raises UsageError if the
+    stores of `config` are unusable.
     """
 
     config: ClientConfig = attrs.field(factory=ClientConfig)
@@ -35,9 +35,9 @@ class NodeConnector:
     )
 
     def __call__(self, address: Address, *, abort: Abort | None = None) -> NodeClient:
-        """A client of the node at `address`, which another thread ends by `abort`.
+        """Return a client of the node at `address`; another thread can end its calls by `abort`.
 
-        Raises NodeError, AuthenticationError where certificates are refused.
+        Raises NodeError, AuthenticationError for refused certificates.
         """
         connection = Connection(
             address,
@@ -51,7 +51,7 @@ class NodeConnector:
 
 
 def connector_of(command_config: str | Path | None, *, tell: Callable[[str], None]) -> NodeConnector:
-    """A connector as a properties file says (None: PLAINTEXT); `tell` gets its warnings, in sentences.
+    """Return a connector configured by a properties file (None: PLAINTEXT); `tell` gets its warnings, in sentences.
 
     Raises UsageError naming the file and the key at fault.
     """

@@ -36,10 +36,10 @@ class QuorumPosition:
 
 
 class QuorumClient:
-    """Asks any node of a cluster for its quorum, for one thread.
+    """Queries any node of a cluster for its quorum, for one thread.
 
-    Brokers forward the question to the controller. A controller that does not lead names the leader, which is asked
-    next. The node that answered is asked first the next time, over the same connection; the others are asked when it
+    Brokers forward the query to the controller. A controller that does not lead names the leader, which is queried
+    next. The node that answered is queried first the next time, over the same connection; the others follow if it
     fails. Each new connection is checked against `cluster_id`, or the cluster of the first node that answers. `connect`
     opens them, by default over PLAINTEXT.
     """
@@ -63,16 +63,16 @@ class QuorumClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection that is kept."""
+        """Close the open connection."""
         if self._node is not None:
             self._node.close()
             self._node = None
 
     def describe(self) -> QuorumPosition:
-        """Ask for the quorum. Raises NodeError naming what is wrong with each address, OtherClusterError.
+        """Query the quorum. Raises NodeError with the error of each address, OtherClusterError.
 
-        It is a NoLeaderError where a node of the cluster answered, only not this question, and an AuthenticationError
-        where no node took the client's certificate or login.
+        Raises NoLeaderError if a node of the cluster answered, but not this query, and AuthenticationError if no node
+        accepted the client's certificate or login.
         """
         if self._node is not None:
             try:
@@ -138,7 +138,7 @@ class QuorumClient:
 
 
 class _NotLeaderError(Exception):
-    """The node does not lead; `leader` holds the possible address of the leader."""
+    """Reports a node that does not lead; `leader` holds the possible address of the leader."""
 
     def __init__(self, told: str = "", leader: Sequence[Address] = ()) -> None:
         super().__init__(told)
@@ -146,7 +146,7 @@ class _NotLeaderError(Exception):
 
 
 def _all_of(faults: Sequence[NodeError | _NotLeaderError]) -> NodeError:
-    """What is wrong with each address, in one sentence."""
+    """Return the errors of all addresses as one error with one sentence."""
     told = "; ".join([str(fault).rstrip(".") for fault in faults])
     sentence = told if told.endswith("?") else f"{told}."
     if any(isinstance(fault, _NotLeaderError) for fault in faults):

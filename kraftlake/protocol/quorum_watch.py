@@ -1,4 +1,4 @@
-"""The last known position of the quorum, also while no node answers."""
+"""The last known position of the quorum, also available while no node answers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Describes(Protocol):
 
 
 class QuorumWatch:
-    """Asks the quorum each time, and keeps the last answer while that fails; calls `tell` once then, and at the end.
+    """Queries the quorum on each call, and returns the last answer while queries fail.
 
-    After a failure the pause is about half a second, then twice as long each time, up to half a minute; `jitter` draws
-    from 0 to 1 for it. A failure of the
-    first question is raised, since the address may be wrong. The watch waits for nodes of the cluster that know no
-    leader, also at first; during an election nothing more counts as committed.
+    Calls `tell` when failures begin and end. After a failure the pause is about half a second, and doubles each time,
+    up to half a minute; `jitter` draws from 0 to 1 for it. A failure of the first query is raised, since the address
+    may be wrong. The watch waits for nodes of the cluster that know no leader, also at first; during an election no
+    further records count as committed.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class QuorumWatch:
     def position(self) -> QuorumPosition:
         """The newest answer; high watermark −1 before the first. Raises OtherClusterError (an ImportConflictError).
 
-        Raises NodeError where no node of the cluster has ever answered.
+        Raises NodeError if no node of the cluster has ever answered.
         """
         if self._failures and self._clock.nanoseconds() < self._not_before_ns:
             return self._last

@@ -1,4 +1,4 @@
-"""The login over SASL: mechanism by mechanism, and the requests that carry it.
+"""Login over SASL: the mechanisms, and the requests that carry their messages.
 
 Source: org.apache.kafka.common.security.authenticator.SaslClientAuthenticator, RFC 4616 (PLAIN), RFC 5802 (SCRAM),
 RFC 7628 (OAUTHBEARER), KIP-152 (SaslAuthenticate), KIP-368 (sessions that end).
@@ -26,19 +26,19 @@ from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import in_words, shown
 
 Ask = Callable[[Any, type[Any]], Any]
-"""Sends a request of kio's and gives the response of the type."""
+"""Sends a request of kio's class and returns the response of the type."""
 Messages = Generator[bytes, bytes, None]
-"""Yields the client's messages and takes the answers."""
+"""Yields the client's messages and receives the answers."""
 REAUTHENTICATE_AT: Final = 0.85
-"""The part of a session's lifetime after which the client logs in again, as Kafka's clients do at the earliest."""
+"""The share of a session's lifetime after which the client logs in again: the earliest time in Kafka's clients."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 def authenticate(ask: Ask, address: Address, config: SaslConfig) -> float:
-    """Log in, on a connection that carries nothing else meanwhile.
+    """Log in, on a connection without any other traffic meanwhile.
 
-    Returns the seconds for which the login holds, infinity where there is no limit. Raises NodeError;
-    AuthenticationError where the login is refused, or there is no token.
+    Returns the validity of the login in seconds, infinity without a limit. Raises NodeError; AuthenticationError if the
+    login is refused, or the token is missing.
     """
     messages = _messages(config)
     handshake = ask(SaslHandshakeRequest(mechanism=config.mechanism), SaslHandshakeResponse)
@@ -84,7 +84,7 @@ def _bearer(token: str, config: SaslConfig) -> Messages:
 
 
 def _read_token(file: str) -> str:
-    """The token in a file, which may be replaced at any time."""
+    """Return the token in a file, which may be replaced at any time."""
     what = f"the token in {file} (sasl.oauthbearer.token.endpoint.url)"
     try:
         token = read_limited(file, what).decode("latin-1").strip()
@@ -112,7 +112,7 @@ def _refusal(config: SaslConfig, response: Any, challenge: bytes) -> str:
 
 
 def _told(challenge: bytes) -> str:
-    """The status in an error of OAUTHBEARER; empty for anything else."""
+    """Return the status in an error of OAUTHBEARER; empty for any other text."""
     try:
         status = json.loads(challenge)["status"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,7 +1,7 @@
 """The client's side of SCRAM, without I/O.
 
 Source: RFC 5802, RFC 7677, and org.apache.kafka.common.security.scram.internals.ScramSaslClient. As in Kafka, names and
-passwords are taken as they are, without SASLprep, and there is no channel binding.
+passwords are used unchanged, without SASLprep and without channel binding.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from typing import Final
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The hash function of each mechanism."""
 MIN_ITERATIONS: Final = 4096
-"""What Kafka's client asks for at least; fewer make a password easier to guess."""
+"""The minimum that Kafka's client accepts; fewer iterations make a password easier to guess."""
 MAX_ITERATIONS: Final = 1_000_000
-"""About a second of computing; Kafka stores at most 16,384."""
+"""The maximum: about a second of computing; Kafka stores at most 16,384."""
 MAX_MESSAGE: Final = 8192
-"""Bytes of a server's message."""
+"""The maximum size of a server's message in bytes."""
 _NO_BINDING: Final = b"n,,"
 
 
 class ScramError(Exception):
-    """The server breaks the protocol, or does not prove that it knows the password; a clause with it as the subject."""
+    """Reports a server that violates the protocol, or does not prove knowledge of the password.
+
+    The message is a clause with the server as the subject.
+    """
 
 
 def scram_messages(
     mechanism: str, *, user: str, password: str, nonce: str, extensions: Mapping[str, str] | None = None
 ) -> Generator[bytes, bytes, None]:
-    """Yields the client's messages and takes the server's answers; ends once the server has proved itself.
+    """Yield the client's messages and receive the server's answers; end once the server has proved its identity.
 
     `nonce` is printable, without a comma, and new for each login. Raises ScramError.
     """
@@ -55,7 +58,7 @@ def scram_messages(
 
 
 def _server_first(message: bytes, nonce: str) -> tuple[str, bytes, int]:
-    """Nonce, salt and iterations."""
+    """Return the nonce, the salt and the iterations."""
     fields = _fields(message)
     try:
         server_nonce, salt, count = fields["r"], b64decode(fields["s"], validate=True), fields["i"]

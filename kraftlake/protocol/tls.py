@@ -1,4 +1,4 @@
-"""TLS by the standard library: contexts from a client's stores, and faults of a handshake in words.
+"""TLS by the standard library: contexts from a client's stores, and descriptions of handshake errors.
 
 Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory.
 """
@@ -25,11 +25,11 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 _JKS_MAGIC: Final = bytes.fromhex("feedfeed")
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----([A-Za-z0-9+/=\s]*)-----END \1-----")
 _NOT_YET_VALID, _EXPIRED, _WRONG_HOST, _WRONG_ADDRESS = 9, 10, 62, 64
-"""X509_V_ERR_… of OpenSSL."""
+"""Verification error codes of OpenSSL (X509_V_ERR_…)."""
 _CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
-"""Parts of the names of the alerts that a node sends where it does not accept the client's certificate, or has none."""
+"""Parts of the names of alerts from a node that rejects the client's certificate, or misses one."""
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
-"""The reasons that OpenSSL gives where the other side speaks something else."""
+"""The reasons of OpenSSL's errors if the peer does not speak TLS."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,11 +40,11 @@ class Tls:
     config: TlsConfig
 
     def wrap(self, plain: socket.socket, host: str) -> ssl.SSLSocket:
-        """A socket that speaks TLS in place of the plain one, once it has shaken hands. Raises OSError, ValueError."""
+        """Wrap the plain socket; the TLS handshake follows later. Raises OSError, ValueError."""
         return self.context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
 
     def node_error(self, address: Address, fault: ssl.SSLError) -> NodeError:
-        """What a fault of a connection means, in a sentence."""
+        """Return the error for a connection's fault, with a sentence for the user."""
         if isinstance(fault, ssl.SSLCertVerificationError):
             return AuthenticationError(f"{address} {_certificate_fault(fault, self.config)}.")
         reason = fault.reason or ""
@@ -96,7 +96,7 @@ def _trust(context: ssl.SSLContext, store: StoreConfig) -> None:
 
 
 def _show(context: ssl.SSLContext, store: StoreConfig) -> None:
-    """Let the client show the certificate of a keystore."""
+    """Load the certificate of a keystore into the client's TLS context."""
     if store.certificates is not None and store.key is not None:
         what, pem = "ssl.keystore.key with ssl.keystore.certificate.chain", _pem(f"{store.key}\n{store.certificates}")
     else:
@@ -116,7 +116,7 @@ def _show(context: ssl.SSLContext, store: StoreConfig) -> None:
 
 
 def _pem(text: str) -> bytes:
-    """PEM text with its lines, which a value of several lines in a properties file has lost."""
+    """Restore the line breaks of PEM text, which a multi-line value in a properties file has lost."""
 
     def lines(match: re.Match[str]) -> str:
         body = "\n".join(textwrap.wrap("".join(match[2].split()), 64))
@@ -134,7 +134,7 @@ def _keystore_fault(fault: Exception, pem: bytes) -> str:
 
 
 def _content(store: StoreConfig) -> tuple[bytes, str]:
-    """What is in the file of a store, and its name for messages. A file of another type is refused."""
+    """Return the content of a store's file, and its name for messages. A file of another type is refused."""
     key = f"ssl.{store.name}.location"
     content = read_limited(store.location or "", f"{key}={store.location}")
     what = f"{store.location} ({key})"
@@ -159,7 +159,7 @@ def _pkcs12_certificates(content: bytes, store: StoreConfig, what: str) -> bytes
 
 
 def _pkcs12_key(content: bytes, store: StoreConfig, what: str, password: str) -> bytes:
-    """Key and certificates in PEM form, the key encrypted by `password`."""
+    """Return key and certificates in PEM form, the key encrypted by `password`."""
     found = _pkcs12(content, store, what)
     if found.key is None or found.cert is None:
         raise UsageError(f"{what} holds no private key with a certificate.")
@@ -182,7 +182,7 @@ def _pkcs12(content: bytes, store: StoreConfig, what: str) -> Any:
 
 
 def _certificate_fault(fault: ssl.SSLCertVerificationError, config: TlsConfig) -> str:
-    """By the code of OpenSSL's verification."""
+    """Describe the fault by the code of OpenSSL's verification."""
     if fault.verify_code == _EXPIRED:
         return "shows a certificate that has expired"
     if fault.verify_code == _NOT_YET_VALID:
@@ -200,6 +200,6 @@ def _sentence(text: str) -> str:
 
 
 def _words(reason: str) -> str:
-    """`alert certificate required` for TLSV13_ALERT_CERTIFICATE_REQUIRED."""
+    """Convert an OpenSSL reason to words: `alert certificate required` for TLSV13_ALERT_CERTIFICATE_REQUIRED."""
     words = reason.lower().split("_")
     return " ".join(words[1:] if words[0].startswith(("tlsv", "sslv")) else words)

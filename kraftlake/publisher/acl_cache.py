@@ -13,7 +13,7 @@ from kraftlake.image.kafka_names import PatternType
 from kraftlake.records.uuid import Uuid
 
 WILDCARD = "*"
-"""As a literal resource name: all resources of the type; as a host: all hosts."""
+"""Wildcard: as a literal resource name, all resources of the type; as a host, all hosts."""
 
 _Place = tuple[int, int, str]
 _Acls: TypeAlias = "HashTrieMap[Uuid, StandardAcl]"
@@ -33,14 +33,14 @@ class AclCache:
 
     @classmethod
     def of(cls, acls: Mapping[Uuid, StandardAcl] | _Acls) -> AclCache:
-        """The cache of all of `acls`."""
+        """Return the cache of all `acls`."""
         cache = cls()
         for acl_id, acl in acls.items():
             cache = cache.with_acl(acl_id, acl)
         return cache
 
     def with_acl(self, acl_id: Uuid, acl: StandardAcl) -> AclCache:
-        """A cache with the ACL added, replacing one of the same id."""
+        """Return a cache with the ACL added, in place of one with the same id."""
         base = self.without(acl_id)
         place = _place_of(acl)
         at_place: _Acls = base._by_place.get(place) or HashTrieMap()
@@ -50,7 +50,7 @@ class AclCache:
         )
 
     def without(self, acl_id: Uuid) -> AclCache:
-        """A cache without an ACL; the same object if there is none of that id."""
+        """Return a cache without an ACL; the same object if the id is unknown."""
         acl = self.by_id.get(acl_id)
         if acl is None:
             return self
@@ -60,7 +60,7 @@ class AclCache:
         return AclCache(self.by_id.remove(acl_id), by_place, self._longest_prefix)
 
     def matching(self, resource_type: int, resource_name: str) -> Iterator[StandardAcl]:
-        """The ACLs that match a resource: by its name, by a prefix of it, by the wildcard."""
+        """Return the ACLs that match a resource: by its name, by a prefix of its name, by the wildcard."""
         places = [(resource_type, int(PatternType.LITERAL), resource_name)]
         if resource_name != WILDCARD:
             places.append((resource_type, int(PatternType.LITERAL), WILDCARD))

@@ -25,7 +25,7 @@ _IMPLIED_BY: Final[Mapping[int, frozenset[int]]] = {
     ),
     AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}),
 }
-"""Operations that an ALLOW of another operation implies."""
+"""The operations whose ALLOW implies the key's operation."""
 
 
 class AuthorizerNotReadyError(KraftlakeError):
@@ -53,14 +53,14 @@ class Decision:
 
 @attrs.frozen(kw_only=True)
 class AuthorizerConfig:
-    """`super.users` (`Type:name`) and `allow.everyone.if.no.acl.found`."""
+    """The configs `super.users` (`Type:name`) and `allow.everyone.if.no.acl.found`."""
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl_found: bool = False
 
     @classmethod
     def of(cls, configs: Mapping[str, str]) -> AuthorizerConfig:
-        """The values of a broker's configuration; UsageError for a super user that is not `Type:name`."""
+        """Read a broker's configuration; raises UsageError for a super user that is not `Type:name`."""
         users = {user.strip() for user in configs.get("super.users", "").split(";")} - {""}
         for user in sorted(users):
             if ":" not in user:
@@ -74,9 +74,9 @@ class AuthorizerConfig:
 class StandardAuthorizer(MetadataPublisher):
     """Decides by the latest ACLs; an update replaces an immutable cache, so that decisions take no lock.
 
-    A super user is always allowed. Otherwise the ACLs of the resource decide: those of its name, of prefixes of it and
-    of the literal name `*` whose principal (or `User:*`), host (or `*`, or a range like 10.0.0.0/8) and operation
-    match. DENY takes precedence over ALLOW. Allowing Read, Write, Delete or Alter allows Describe, allowing
+    A super user is always allowed. Otherwise the ACLs of the resource decide: those for its name, for prefixes of its
+    name and for the literal name `*` whose principal (or `User:*`), host (or `*`, or a range like 10.0.0.0/8) and
+    operation match. DENY takes precedence over ALLOW. Allowing Read, Write, Delete or Alter allows Describe, allowing
     AlterConfigs allows DescribeConfigs; denying implies nothing. A resource without ACLs is denied, unless
     `allow.everyone.if.no.acl.found` is set. Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer.
     """
@@ -98,7 +98,8 @@ class StandardAuthorizer(MetadataPublisher):
     def authorize(self, principal: str, host: str, action: Action) -> Decision:
         """Decide whether `principal` (`Type:name`) is allowed the action from `host`, an IP address.
 
-        UsageError if the resource's pattern type is not LITERAL, AuthorizerNotReadyError before the ACLs are loaded.
+        Raises UsageError if the resource's pattern type is not LITERAL, AuthorizerNotReadyError before the ACLs are
+        loaded.
         """
         if action.pattern_type != PatternType.LITERAL:
             raise UsageError(f"Only one literal resource can be asked for, not {action.resource_name!r} as a pattern.")

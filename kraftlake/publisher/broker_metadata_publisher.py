@@ -31,9 +31,10 @@ DEFAULT_STATE_TOPIC_PARTITIONS: Final = 50
 
 @attrs.frozen(kw_only=True)
 class BrokerParts:
-    """The parts that the publisher updates. A coordinator is None where the broker has none: `share_coordinator` if
-    share groups are off, all of them if it serves no clients. `on_share_version` is called with the level of feature
-    share.version when it changes.
+    """The parts that the publisher updates.
+
+    A coordinator is None if the broker has none: `share_coordinator` if share groups are off, all of them if the broker
+    serves no clients. `on_share_version` is called with the level of feature share.version when it changes.
 
     `followers` are updated after topics and coordinators, in this order: dynamic configs, client quotas, SCRAM
     credentials, delegation tokens, ACLs, features. `state_topic_partitions` has the partition counts of state topics
@@ -56,7 +57,7 @@ class BrokerMetadataPublisher(MetadataPublisher):
     The first image initialises the managers: the log manager recovers logs and separates strays, the replica manager
     starts its tasks, the coordinators start; high watermarks are checkpointed after that first update. A fault during
     initialisation goes to `fatal_fault_handler`, a later fault of a part to `fault_handler`, with the part's name and
-    the image; the other parts are updated all the same. `cache` is always updated first.
+    the image; the other parts are still updated. `cache` is always updated first.
 
     Source: kafka.server.metadata.BrokerMetadataPublisher.
     """
@@ -75,7 +76,7 @@ class BrokerMetadataPublisher(MetadataPublisher):
     ) -> None:
         self.broker_id = broker_id
         self.first_publish_done = False
-        """Whether an image was published; before that, no request can be answered."""
+        """Whether an image was published; before, no request can be answered."""
         self._share_version = 0
         self._cache = cache
         self._parts = parts
@@ -192,7 +193,10 @@ class BrokerMetadataPublisher(MetadataPublisher):
 
 
 def topic_delta_of(topic: str, new_image: MetadataImage, delta: MetadataDelta) -> TopicDelta | None:
-    """The changes of the topic that has the name now; an earlier topic of the name is among the deleted ones."""
+    """Return the changes of the topic that now has the name.
+
+    An earlier topic of that name is among the deleted ones.
+    """
     image = new_image.topics.get_topic(topic)
     if image is None or delta.topics_delta is None:
         return None

@@ -47,7 +47,7 @@ _Key = tuple[_Name, _Name]
 
 @attrs.frozen
 class QuotaOverrides:
-    """The quotas of one key, by user and client id (None: the entity has none of that type). Immutable."""
+    """The quotas of one key, by user and client id; None for an entity without that type. Immutable."""
 
     values: Mapping[_Key, float] = attrs.field(factory=dict)
 
@@ -70,7 +70,7 @@ class QuotaOverrides:
         return self._find(*self._tags(user, client_id))
 
     def _tags(self, user: str, client_id: str) -> tuple[str, str]:
-        """The user and client id that the quota is measured by; "" for one that it ignores."""
+        """Return the user and client id by which the quota is measured; "" for an ignored one."""
         match self.types():
             case QuotaTypes.NONE | QuotaTypes.CLIENT_ID:
                 return "", client_id
@@ -101,7 +101,7 @@ class QuotaOverrides:
         return next((self.values[key] for key in keys if key in self.values), None)
 
     def with_change(self, key: _Key, value: float | None) -> QuotaOverrides:
-        """The overrides with a quota set, or removed if `value` is None."""
+        """Return the overrides with a quota set, or removed if `value` is None."""
         values = {known: at for known, at in self.values.items() if known != key}
         return QuotaOverrides(values if value is None else {**values, key: value})
 
@@ -123,7 +123,7 @@ class ClientQuotas(MetadataPublisher):
     def limit(self, quota_key: str, *, user: str = "", client_id: str = "") -> float | None:
         """The quota of `quota_key` (one of QUOTA_KEYS) for a user and client id, None for no limit.
 
-        Bytes a second, percent of a network and request handler thread, or mutations a second. UsageError for an
+        Bytes a second, percent of a network and request handler thread, or mutations a second. Raises UsageError for an
         unknown key.
         """
         overrides = self._overrides.get(quota_key)

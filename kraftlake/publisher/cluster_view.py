@@ -42,7 +42,7 @@ class Cluster:
 
 
 def cluster_of(image: MetadataImage, cluster_id: str, random: Random) -> Cluster:
-    """The cluster of an image; `random` chooses the broker in place of the controller.
+    """Build the cluster of an image; `random` chooses the broker in place of the controller.
 
     Source: org.apache.kafka.metadata.MetadataCache.toCluster.
     """

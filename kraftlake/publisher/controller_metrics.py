@@ -28,7 +28,7 @@ class ControllerMetadataMetrics(MetadataPublisher):
     """Kafka's name of the publisher."""
 
     def __init__(self, image: MetadataImage = MetadataImage.EMPTY) -> None:
-        """Begin with the counts of the image that the first change follows."""
+        """Start with the counts of the image before the first change."""
         self.counts: ClusterCounts = count_cluster(image)
         self.unclean_leader_elections = 0
         self.elections_from_eligible_leader_replicas = 0

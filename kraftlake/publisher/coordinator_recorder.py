@@ -13,14 +13,14 @@ from kraftlake.image.metadata_image import MetadataImage
 
 @attrs.frozen
 class Started:
-    """Started, for a state topic of `partition_count` partitions."""
+    """The start, for a state topic of `partition_count` partitions."""
 
     partition_count: int
 
 
 @attrs.frozen
 class Elected:
-    """Became leader of a partition of the state topic."""
+    """The election as leader of a partition of the state topic."""
 
     partition: int
     leader_epoch: int
@@ -28,7 +28,7 @@ class Elected:
 
 @attrs.frozen
 class Resigned:
-    """Is no longer leader of a partition; without an epoch the replica was removed."""
+    """The resignation as leader of a partition; without an epoch the replica was removed."""
 
     partition: int
     leader_epoch: int | None
@@ -36,7 +36,7 @@ class Resigned:
 
 @attrs.frozen
 class PartitionsDeleted:
-    """Partitions were deleted, with the offsets of groups in them."""
+    """The deletion of partitions, with the offsets of groups in them."""
 
     partitions: tuple[TopicPartition, ...]
 

@@ -23,12 +23,12 @@ class CredentialProvider(MetadataPublisher):
         self._image = ScramImage.EMPTY
 
     def credential(self, mechanism: int, user: str) -> ScramCredentialData | None:
-        """The credential of a user, None if there is none of that mechanism."""
+        """The credential of a user; None if the user has none of that mechanism."""
         users = self._image.mechanisms.get(mechanism)
         return None if users is None else users.get(user)
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take the credentials of the image."""
+        """Store the credentials of the image."""
         self._image = new_image.scram
 
 
@@ -60,5 +60,5 @@ class DelegationTokenCache(MetadataPublisher):
         return sorted(owned, key=lambda token: token.token_id)
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take the tokens of the image."""
+        """Store the tokens of the image."""
         self._image = new_image.delegation_tokens

@@ -13,7 +13,7 @@ from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
 
 StrayCheck = Callable[[Uuid | None, int], bool]
-"""Whether the log of a topic id (None if it has none) and partition is stray: not assigned to this broker."""
+"""Returns whether the log of a topic id (None if it has none) and partition is stray: not assigned to this broker."""
 
 
 class LogManager(Protocol):
@@ -24,7 +24,7 @@ class LogManager(Protocol):
         ...
 
     def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
-        """Promote future replicas that are in the directory that the controller has assigned."""
+        """Promote future replicas in the directory that the controller has assigned."""
         ...
 
 
@@ -40,11 +40,11 @@ class ReplicaManager(Protocol):
         ...
 
     def apply_delta(self, topics_delta: TopicsDelta, new_image: MetadataImage) -> None:
-        """Apply the local changes of this broker."""
+        """Apply the changes that concern this broker."""
         ...
 
     def start_high_watermark_check_point_thread(self) -> None:
-        """Start to checkpoint high watermarks: last, when every partition has one."""
+        """Start to checkpoint high watermarks: the last step, when every partition has one."""
         ...
 
 

@@ -47,7 +47,7 @@ class DynamicConfigPublisher(MetadataPublisher):
 
     @property
     def name(self) -> str:
-        """Kafka's name of it."""
+        """Kafka's name of the publisher."""
         return f"DynamicConfigPublisher broker id={self._node_id}"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:

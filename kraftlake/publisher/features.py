@@ -23,7 +23,7 @@ class FeaturesPublisher(MetadataPublisher):
         self._log = get_logger(__name__)
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Take the levels if the delta has features; UnwritableMetadataError without a metadata.version."""
+        """Store the levels if the delta has features; raises UnwritableMetadataError without a metadata.version."""
         if delta.features_delta is None:
             return
         features = finalized_features(new_image, dict(new_image.features.finalized_versions.items()))

@@ -1,4 +1,4 @@
-"""Warns of configs in the log that have no effect here: those of topics, nodes, groups, client metrics, and quotas."""
+"""Warnings about configs of topics, nodes, groups and client metrics, and about quotas, without effect here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = get_logger(__name__)
 
 @attrs.frozen(order=True)
 class IgnoredConfig:
-    """A config, or quota, without effect: whose it is, as in `topic orders`, and why."""
+    """A config, or quota, without effect: its owner, as in `topic orders`, and the reason."""
 
     resource: str
     name: str
@@ -31,12 +31,12 @@ class IgnoredConfig:
 
     @property
     def sentence(self) -> str:
-        """The warning for a person."""
+        """The warning as a sentence."""
         return f"{self.name} of {self.resource} has no effect: {self.reason}"
 
 
 def configs_without_effect(before: MetadataImage, after: MetadataImage) -> Iterator[IgnoredConfig]:
-    """The configs and quotas without effect that were set, or got other values, between two images."""
+    """The configs and quotas without effect that were set or changed between two images."""
     of_data = attrgetter("data")
     for resource, name, value in _changed(before.configs.resource_data, after.configs.resource_data, of_data):
         if (reason := _reason(resource, name, value)) is not None:
@@ -50,7 +50,7 @@ def configs_without_effect(before: MetadataImage, after: MetadataImage) -> Itera
 
 
 def _changed(before: Mapping[Any, Any], after: Mapping[Any, Any], values_of: Any) -> Iterator[tuple[Any, str, Any]]:
-    """The new and other values: the key of what they belong to, their names, and themselves."""
+    """Yield the new and changed values: the owner's key, their names, and the values."""
     if after is before:
         return
     for key, image in after.items():
@@ -61,7 +61,10 @@ def _changed(before: Mapping[Any, Any], after: Mapping[Any, Any], values_of: Any
 
 
 def _reason(resource: ConfigResource, name: str, value: str) -> str | None:
-    """Why a config has no effect: none of its kind has, or a broker can't have it so; None where it has."""
+    """The reason why a config has no effect: its kind has none, or a broker does not accept the value.
+
+    None if it has one.
+    """
     ignored = why_ignored(resource.type, name, value)
     if ignored is not None:
         return ignored.reason
@@ -70,14 +73,14 @@ def _reason(resource: ConfigResource, name: str, value: str) -> str | None:
 
 
 class IgnoredConfigs:
-    """Finds what is newly set without effect in image after image, each config of a resource once."""
+    """Finds newly set configs without effect in successive images, each config of a resource once."""
 
     def __init__(self) -> None:
         self._image = MetadataImage.EMPTY
         self._given: set[tuple[str, str]] = set()
 
     def newly_set(self, image: MetadataImage) -> list[IgnoredConfig]:
-        """What has not been given before, in the order of resources."""
+        """The configs not reported before, in the order of resources."""
         found = sorted(
             one for one in configs_without_effect(self._image, image) if (one.resource, one.name) not in self._given
         )
@@ -87,7 +90,7 @@ class IgnoredConfigs:
 
 
 class IgnoredConfigsPublisher(MetadataPublisher):
-    """Logs each config of a resource that has no effect: all at the node's start, later ones while it leads."""
+    """Logs each config of a resource that has no effect: all at the node's start, later ones while the node leads."""
 
     name = "IgnoredConfigsPublisher"
 
@@ -98,12 +101,12 @@ class IgnoredConfigsPublisher(MetadataPublisher):
         self._has_started = False
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Log what is new."""
+        """Log the newly set configs."""
         for one in self._configs.newly_set(new_image):
             if not self._has_started or self._leader == self._node_id:
                 _log.warning("config_without_effect", resource=one.resource, config=one.name, why=one.reason)
         self._has_started = True
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Take in who leads."""
+        """Store the leader."""
         self._leader = leader_and_epoch.leader_id

@@ -35,7 +35,7 @@ class MetadataCache:
     """Queries on the latest image. An update replaces the whole image, so that readers take no lock.
 
     For several consistent answers, read `image` once, or use one query for all of them. `kraft_version` returns the
-    level of that feature, which no image holds; `random` chooses a broker if any will do.
+    level of that feature, which no image holds; `random` chooses a broker where any is suitable.
 
     Source: org.apache.kafka.metadata.KRaftMetadataCache.
     """
@@ -52,7 +52,7 @@ class MetadataCache:
 
     @property
     def image(self) -> MetadataImage:
-        """The image that all questions are answered from."""
+        """The image that all queries read."""
         return self._image
 
     def update(self, new_image: MetadataImage, delta: MetadataDelta | None = None) -> list[TopicPartition]:
@@ -93,7 +93,7 @@ class MetadataCache:
         return None if topic is None else topic.name
 
     def number_of_partitions(self, topic: str) -> int | None:
-        """The number of partitions of a topic; None if there is none."""
+        """The number of partitions of a topic; None for an unknown topic."""
         image = self._image.topics.get_topic(topic)
         return None if image is None else len(image.partitions)
 
@@ -126,7 +126,7 @@ class MetadataCache:
     ) -> list[TopicMetadata]:
         """The topics for a Metadata response, each once, without topics that have no partitions or don't exist.
 
-        `error_unavailable_endpoints`: unreachable replicas are left out and cause an error, for clients of the first
+        `error_unavailable_endpoints`: unreachable replicas are omitted and cause an error, for clients of the first
         versions. `error_unavailable_listeners`: a leader without the listener has its own error.
         """
         image = self._image
@@ -194,7 +194,7 @@ class MetadataCache:
         return [node for node in nodes if node is not None]
 
     def partition_leader_endpoint(self, topic: str, partition: int, listener: str) -> Node | None:
-        """The address of a partition's leader: NO_NODE if it lacks the listener, None without a leader."""
+        """The address of a partition's leader: NO_NODE without the listener, None without a leader."""
         image = self._image
         state = _partition_of(image, topic, partition)
         broker = None if state is None else image.cluster.brokers.get(state.leader)
@@ -227,7 +227,7 @@ class MetadataCache:
         return describe_client_quotas(self._image.client_quotas, wanted)
 
     def describe_scram_credentials(self, users: Sequence[str] | None = None) -> list[ScramDescription]:
-        """The mechanisms of users, sorted by name; of all users without `users`."""
+        """The mechanisms of users, sorted by name; all users if `users` is empty."""
         mechanisms = self._image.scram.mechanisms
         names = users or sorted({user for credentials in mechanisms.values() for user in credentials})
         descriptions = []
@@ -244,7 +244,7 @@ class MetadataCache:
         return descriptions
 
     def metadata_version(self) -> MetadataVersion:
-        """The finalized metadata.version; UnwritableMetadataError if there is none."""
+        """The finalized metadata.version; raises UnwritableMetadataError without one."""
         return metadata_version_of(self._image)
 
     def features(self) -> FinalizedFeatures:
@@ -272,7 +272,7 @@ def deleted_partitions(delta: MetadataDelta) -> list[TopicPartition]:
 
 
 def metadata_version_of(image: MetadataImage) -> MetadataVersion:
-    """The finalized metadata.version; UnwritableMetadataError if the image has none."""
+    """The finalized metadata.version; raises UnwritableMetadataError if the image has none."""
     if image.features.metadata_version is None:
         raise UnwritableMetadataError(f"The image at offset {image.offset} has no metadata.version yet.")
     return image.features.metadata_version

@@ -70,7 +70,7 @@ class TopicMetadata:
 
     @property
     def is_internal(self) -> bool:
-        """Whether it is a state topic of Kafka itself."""
+        """Whether the topic is a state topic of Kafka itself."""
         return self.name in INTERNAL_TOPICS
 
 
@@ -100,7 +100,7 @@ class FinalizedFeatures:
     metadata_version: MetadataVersion
     levels: Mapping[str, int]
     epoch: int
-    """The offset of the image, by which clients compare."""
+    """The offset of the image, which clients compare."""
 
 
 @attrs.frozen

@@ -23,7 +23,7 @@ from kraftlake.records.uuid import Uuid
 
 
 def node_of(broker: BrokerRegistration, listener: str) -> Node | None:
-    """The address of a broker's listener; None if it has no such listener."""
+    """The address of a broker's listener; None without such a listener."""
     endpoint = broker.listeners.get(listener)
     if endpoint is None:
         return None
@@ -37,10 +37,10 @@ def offline_replicas(image: MetadataImage, partition: PartitionRegistration, lis
 
 @attrs.frozen
 class _View:
-    """What the brokers of an image are from a listener (None: any); asked for each partition, and found out once."""
+    """The brokers of an image as seen from one listener (None: any); computed once, read for each partition."""
 
     offline: Callable[[tuple[int, ...], tuple[Uuid, ...]], tuple[int, ...]]
-    """Those of a partition's replicas that can't be reached, or whose directory is offline."""
+    """A partition's replicas that can't be reached, or whose directory is offline."""
     reachable: Callable[[tuple[int, ...]], tuple[int, ...]]
     node: Callable[[int], Node | None]
     is_registered: Callable[[int], bool]

@@ -12,7 +12,7 @@ from kraftlake.runtime.errors import UsageError
 
 
 class Match(IntEnum):
-    """How a filter's component matches. Source: DescribeClientQuotasRequest."""
+    """The match type of a filter's component. Source: DescribeClientQuotasRequest."""
 
     EXACT = 0
     DEFAULT = 1
@@ -30,7 +30,10 @@ class FilterComponent:
 
 @attrs.frozen
 class QuotaFilter:
-    """Matches entities that have all components and, if `strict`, no other types; without components all, or none."""
+    """Matches entities that have all components and, if `strict`, no other types.
+
+    An empty filter matches all entities, or none if `strict`.
+    """
 
     components: tuple[FilterComponent, ...] = ()
     strict: bool = False
@@ -39,7 +42,7 @@ class QuotaFilter:
 def describe_client_quotas(
     image: ClientQuotasImage, wanted: QuotaFilter
 ) -> dict[ClientQuotaEntity, Mapping[str, float]]:
-    """The quotas of the matching entities; UsageError for a contradictory filter.
+    """The quotas of the matching entities; raises UsageError for a contradictory filter.
 
     Source: org.apache.kafka.image.ClientQuotasImage.describe.
     """

@@ -1,4 +1,4 @@
-"""Generates snapshots when enough was appended, or enough time has passed, since the last one."""
+"""Generates snapshots by the amount appended, or the time passed, since the last one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Emitter(Protocol):
     """Writes an image as a snapshot. Source: org.apache.kafka.image.publisher.SnapshotGenerator.Emitter."""
 
     def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
-        """Write a snapshot of `image` unless there is one of its offset; `quorum` goes to its header."""
+        """Write a snapshot of `image` unless one exists at its offset; `quorum` goes to its header."""
         ...
 
 
@@ -68,7 +68,7 @@ class LakeSnapshotEmitter:
     def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
         """Write the image's records in one commit of table `snapshots`.
 
-        Raises UnwritableMetadataError for state that the metadata.version can't express, LakeError if writing fails.
+        Raises UnwritableMetadataError for a state that the metadata.version can't express, LakeError if writing fails.
         """
         name = image.provenance.snapshot_name
         written = keep_snapshot(MetadataLog.open(self._path), image, quorum)
@@ -130,7 +130,7 @@ class SnapshotGenerator(MetadataPublisher):
             self._schedule(new_image, self._quorum(), reason)
 
     def close(self) -> None:
-        """Finish the current snapshot; no other one is started."""
+        """Finish the current snapshot, and start no other one."""
         self.disabled_reason = self.disabled_reason or "it is shutting down"
         self._queue.close()
 

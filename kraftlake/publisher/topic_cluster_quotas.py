@@ -17,7 +17,7 @@ class ClientQuotaCallback(Protocol):
     """The interface of a quota plug-in. Source: org.apache.kafka.server.quota.ClientQuotaCallback."""
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
-        """Take the new cluster; returns whether a quota may have changed."""
+        """Update the cluster; returns whether a quota may have changed."""
         ...
 
 

@@ -17,8 +17,8 @@ from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 class UnderMinIsrCounter(MetadataPublisher):
     """A publisher that counts the partitions whose ISR is smaller than their topic's min.insync.replicas.
 
-    An update counts the topics again that it changes, and all topics if it changes the cluster's min.insync.replicas.
-    Kafka has this count for each broker, of the partitions that it leads
+    An update recounts the topics that it changes, and all topics if it changes the cluster's min.insync.replicas. Kafka
+    has this count for each broker, of the partitions that it leads
     (kafka.server:type=ReplicaManager,name=UnderMinIsrPartitionCount).
     """
 

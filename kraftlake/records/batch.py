@@ -1,8 +1,8 @@
-"""Record batches of a metadata log: what they hold, and the batch format v2 read and written.
+"""Record batches of a metadata log, read and written in batch format v2.
 
 Source: org.apache.kafka.common.record.DefaultRecordBatch and DefaultRecord. A metadata log uses a part of the format:
-no producers, no headers, keys on control records only, offsets without holes. Anything else is refused, so that what
-was read can be written again byte for byte.
+no producers, no headers, keys on control records only, offsets without holes. All other batches are refused, so that
+every batch that was read can be written again byte for byte.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ LATEST_TIMESTAMP = 253_402_300_799_999  # the end of the year 9999, where timest
 
 
 class TornBatchError(CorruptDataError):
-    """The bytes end inside a batch, or only zeros follow: what an interrupted write leaves behind.
+    """Reports bytes that end inside a batch, or are followed only by zeros: the remains of an interrupted write.
 
-    `position` is the batch's place in `file`, `base_offset` its first offset where that can still be read. Everything
-    before it is whole.
+    `position` is the batch's place in `file`, `base_offset` its first offset if that can still be read. All bytes
+    before the position are whole batches.
     """
 
     def __init__(self, file: str, position: int, base_offset: int | None, reason: str) -> None:
@@ -67,7 +67,7 @@ class TornBatchError(CorruptDataError):
 
 @attrs.frozen(kw_only=True)
 class BatchLimits:
-    """What a batch may hold before it is refused, in bytes and records. Kafka's own stay below 8 MiB."""
+    """The limits of a batch, in bytes and records; a larger batch is refused. Kafka's own batches stay below 8 MiB."""
 
     batch_bytes: int = 32 * 1024 * 1024
     decompressed_bytes: int = 32 * 1024 * 1024
@@ -79,12 +79,12 @@ DEFAULT = BatchLimits()
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class RecordBatch:
-    """The records that were appended together: they are in the log all or not at all.
+    """Records that were appended together: the log holds all of them or none.
 
     `base_offset` is the first record's offset, `epoch` the partition leader epoch, `timestamp` the largest of
-    `timestamps` (epoch ms, one a record, -1 for none). `values` are the records' values as Kafka writes them; a control
-    batch has a control type for each in `control_types`. `size_in_bytes` on disk and `position` in its file are not
-    part of what it is.
+    `timestamps` (epoch ms, one per record, -1 for none). `values` are the records' values as Kafka writes them; a
+    control batch has a control type for each in `control_types`. `size_in_bytes` on disk and `position` in the file are
+    not compared.
     """
 
     base_offset: int
@@ -103,25 +103,25 @@ class RecordBatch:
 
     @property
     def last_offset(self) -> int:
-        """The last record's offset."""
+        """The offset of the last record."""
         return self.base_offset + len(self.values) - 1
 
     @property
     def record_count(self) -> int:
-        """How many records it holds, 1 at least."""
+        """The number of records, at least 1."""
         return len(self.values)
 
     @property
     def payload_bytes(self) -> int:
-        """The bytes of all values."""
+        """The size of all values in bytes."""
         return sum(map(len, self.values))
 
     def messages(
         self, decode: Callable[[bytes], ApiMessageAndVersion] = decode_value
     ) -> tuple[ApiMessageAndVersion, ...]:
-        """The decoded records; CorruptDataError that names the offset of the first that is broken.
+        """Decode the records; raises CorruptDataError with the offset of the first broken one.
 
-        `decode` is `decode_value`, or gives the same.
+        `decode` is `decode_value`, or a function with the same results.
         """
         index = 0
         try:
@@ -134,7 +134,10 @@ class RecordBatch:
 
     @classmethod
     def of(cls, base_offset: int, epoch: int, timestamp: int, messages: Sequence[ApiMessageAndVersion]) -> RecordBatch:
-        """A batch of metadata records, all with the same time. Raises UnwritableMetadataError as `encode_value`."""
+        """Return a batch of metadata records, all with the same time.
+
+        Raises UnwritableMetadataError as `encode_value`.
+        """
         values = tuple([encode_value(message.message, message.version) for message in messages])
         return cls(
             base_offset=base_offset, epoch=epoch, timestamp=timestamp, values=values,
@@ -143,7 +146,7 @@ class RecordBatch:
 
     @classmethod
     def control_of(cls, base_offset: int, epoch: int, timestamp: int, messages: Sequence[AnyMessage]) -> RecordBatch:
-        """A batch of control records, all with the same time, each written at its own `version`."""
+        """Return a batch of control records, all with the same time, each written at its own `version`."""
         values = tuple([encode_control(message)[1] for message in messages])
         types = tuple([m.API_KEY if isinstance(m, Message) else m.api_key for m in messages])
         return cls(
@@ -153,9 +156,9 @@ class RecordBatch:
 
 
 def encode_batch(batch: RecordBatch, compression: str = "none") -> bytes:
-    """The batch in format v2, byte for byte as Kafka's controllers write it when it is not compressed.
+    """Encode the batch in format v2, byte for byte like Kafka's controllers if it is not compressed.
 
-    Raises UnwritableMetadataError when an offset or time does not fit, ValueError for an unknown compression.
+    Raises UnwritableMetadataError if an offset or time does not fit, ValueError for an unknown compression.
     """
     records = join_records(batch.values, batch.timestamps, batch.control_types)
     return framed(
@@ -168,7 +171,10 @@ def framed(
     records: bytes, *, base_offset: int, epoch: int, count: int, first_timestamp: int, timestamp: int,
     control: bool = False, compression: str = "none",
 ) -> bytes:  # fmt: skip
-    """A batch whose records section is `records`: compressed if so asked, with its header. As `encode_batch`."""
+    """Encode a batch whose records section is `records`, optionally compressed, with its header.
+
+    Raises as `encode_batch`.
+    """
     if compression not in COMPRESSIONS:
         raise ValueError(f"{compression!r} is not a compression of Kafka's: {', '.join(COMPRESSIONS)}")
     attributes = COMPRESSIONS.index(compression) | (CONTROL_BIT if control else 0)
@@ -184,7 +190,7 @@ def framed(
 
 
 def gathered(batches: Iterable[RecordBatch], records: int) -> Iterator[list[RecordBatch]]:
-    """The batches in lists of at least `records` records each, except the last list."""
+    """Group the batches into lists of at least `records` records each, except the last list."""
     held: list[RecordBatch] = []
     count = 0
     for batch in batches:
@@ -200,11 +206,11 @@ def gathered(batches: Iterable[RecordBatch], records: int) -> Iterator[list[Reco
 def read_batches(
     data: bytes | memoryview, *, file: str, position: int = 0, limits: BatchLimits = DEFAULT
 ) -> Iterator[RecordBatch]:
-    """The batches that `data` holds, in their order; nothing is checked across batches.
+    """Yield the batches in `data`, in order, without checks across batches.
 
-    `position` is where `data` begins in `file`; both are for messages and `RecordBatch.position`. Raises TornBatchError
-    when the bytes end inside a batch or only zeros follow and no whole batch stands behind, CorruptDataError for
-    anything else that is no batch of a metadata log. The batches before the fault have been yielded by then.
+    `position` is the start of `data` in `file`; both are for messages and `RecordBatch.position`. Raises TornBatchError
+    if the bytes end inside a batch, or if only zeros follow and no whole batch after them, CorruptDataError for other
+    bytes that are not a batch of a metadata log. The batches before the fault have been yielded by then.
     """
     reader = _Reader(memoryview(data), file, position, limits)
     start = 0
@@ -220,7 +226,7 @@ _new = object.__new__
 
 @attrs.frozen
 class _Reader:
-    """Bytes of a file, which begin at `position` in it."""
+    """The bytes of a file, from `position` on."""
 
     view: memoryview
     file: str
@@ -228,7 +234,7 @@ class _Reader:
     limits: BatchLimits
 
     def size_at(self, start: int) -> int:
-        """The bytes that the batch at `start` takes, all of them there."""
+        """Return the size of the batch at `start`, all of whose bytes are present."""
         view = self.view
         left = len(view) - start
         if left < LENGTH_FROM:
@@ -255,7 +261,7 @@ class _Reader:
         return size
 
     def batch_at(self, start: int, size: int) -> RecordBatch:
-        """The batch at `start`, checked."""
+        """Read and check the batch at `start`."""
         (base_offset, _, epoch, magic, crc, attributes, last_delta, base_timestamp, timestamp, producer_id,
          producer_epoch, sequence, count) = HEADER.unpack_from(self.view, start)  # fmt: skip
         compression = attributes & COMPRESSION_BITS

@@ -16,7 +16,7 @@ _DATA_PREFIXES = tuple(b"\0\0" + varint(delta) + b"\x01" for delta in range(2048
 
 
 def join_records(values: Sequence[bytes], timestamps: Sequence[int], control_types: Sequence[int]) -> bytes:
-    """The records section of a batch; `control_types` is empty for a data batch, else as long as `values`."""
+    """Encode the records section of a batch; `control_types` is empty for a data batch, else as long as `values`."""
     parts: list[bytes] = []
     base_timestamp = timestamps[0]
     for delta, value in enumerate(values):
@@ -34,9 +34,9 @@ def join_records(values: Sequence[bytes], timestamps: Sequence[int], control_typ
 def split_records(data: bytes, count: int, base_timestamp: int, control: bool) -> tuple[
     tuple[bytes, ...], tuple[int, ...], tuple[int, ...]
 ]:  # fmt: skip
-    """The values, timestamps and control types of `count` records that fill `data`.
+    """Decode the values, timestamps and control types of the `count` records in `data`.
 
-    Raises MalformedError or IndexError where the bytes are no records of a metadata log.
+    Raises MalformedError or IndexError for bytes that are not records of a metadata log.
     """
     if count * SMALLEST_RECORD > len(data):
         raise MalformedError(f"{count} records don't fit into {len(data)} bytes")
@@ -84,7 +84,10 @@ def split_records(data: bytes, count: int, base_timestamp: int, control: bool) -
 
 
 def _record_head(data: bytes, position: int, delta: int) -> tuple[int, bytes | None, int]:
-    """Timestamp delta and key of the record whose attributes are at `position`, and the position of its value."""
+    """Decode the timestamp delta and the key of the record whose attributes are at `position`.
+
+    Also returns the position of its value.
+    """
     if data[position] != 0:
         raise MalformedError(f"a record has the attributes {data[position]}")
     timestamp, position = read_varlong(data, position + 1)

@@ -1,4 +1,4 @@
-"""Many record batches at once: where the values lie, without an object a record. Imports numpy."""
+"""Many record batches at once: the positions of their values, without an object per record. Imports numpy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kraftlake.runtime.errors import CorruptDataError
 
 @attrs.frozen(kw_only=True)
 class BatchEnd:
-    """What a batch says of all its records."""
+    """The fields of a batch that apply to all its records."""
 
     last_offset: int
     epoch: int
@@ -36,11 +36,11 @@ class BatchEnd:
 
 @attrs.frozen(kw_only=True, eq=False)
 class BatchValues:
-    """The values of data batches that follow each other without a gap.
+    """The values of consecutive data batches without a gap.
 
     Record `base_offset + i` has the value data[starts[i]:stops[i]] and the time times[i] (epoch ms, -1 for none). The
-    batches in their order have `last_offsets`, `epochs`, `timestamps` (the largest of their records') and `sizes` in
-    bytes. `data` is uint8, all else int64. About `following` more records follow these in the same run of batches, so
+    batches, in order, have `last_offsets`, `epochs`, `timestamps` (the largest of their records') and `sizes` in bytes.
+    `data` is uint8, all other arrays are int64. About `following` more records follow in the same run of batches, so
     that memory for all of them can be reserved at once.
     """
 
@@ -57,7 +57,7 @@ class BatchValues:
 
     @property
     def last_offset(self) -> int:
-        """The last record's offset."""
+        """The offset of the last record."""
         return int(self.last_offsets[-1])
 
     @property
@@ -77,26 +77,26 @@ class BatchValues:
 
     @property
     def record_count(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return len(self.starts)
 
     @property
     def batch_count(self) -> int:
-        """How many batches there are."""
+        """The number of batches."""
         return len(self.last_offsets)
 
     @property
     def payload_bytes(self) -> int:
-        """The bytes of all values."""
+        """The size of all values in bytes."""
         return int((self.stops - self.starts).sum())
 
     @property
     def size_in_bytes(self) -> int:
-        """The bytes of all batches."""
+        """The size of all batches in bytes."""
         return int(self.sizes.sum())
 
     def end_at(self, offset: int) -> BatchEnd:
-        """The batch that holds an offset."""
+        """The end of the batch that holds an offset."""
         index = int(np.searchsorted(self.last_offsets, offset))
         return BatchEnd(
             last_offset=int(self.last_offsets[index]),
@@ -106,7 +106,7 @@ class BatchValues:
         )
 
     def ended_within(self, from_offset: int, to_offset: int) -> tuple[int, int]:
-        """How many batches end at an offset in [from_offset, to_offset), and their bytes."""
+        """The number of batches that end at an offset in [from_offset, to_offset), and their bytes."""
         first, last = np.searchsorted(self.last_offsets, [from_offset, to_offset])
         return int(last - first), int(self.sizes[first:last].sum())
 
@@ -124,11 +124,11 @@ class BatchValues:
             base = last_offset + 1
 
     def value(self, index: int) -> bytes:
-        """One record's value."""
+        """The value of one record."""
         return self.data[self.starts[index] : self.stops[index]].tobytes()  # type: ignore[no-any-return]
 
     def count_of(self, value: bytes) -> int:
-        """How many records have this value."""
+        """The number of records with this value."""
         starts = self.starts[self.stops - self.starts == len(value)]
         same = np.ones(len(starts), np.bool_)
         for place, byte in enumerate(value):
@@ -143,7 +143,7 @@ class BatchValues:
         )
 
     def _of_offsets(self, first: int, stop: int) -> tuple[Any, ...]:
-        """The ends and epochs of the batches at [first, stop), the times and lengths of their records."""
+        """Return the ends and epochs of the batches at [first, stop), and the times and lengths of their records."""
         begin, end = np.searchsorted(self.last_offsets, [first, stop - 1])
         batches = slice(begin, end + 1)
         records = slice(first - self.base_offset, stop - self.base_offset)
@@ -151,7 +151,7 @@ class BatchValues:
         return self.last_offsets[batches], self.epochs[batches], self.times[records], lengths
 
     def _packed(self, first: int, stop: int) -> Any:
-        """The values at [first, stop) without the bytes between them."""
+        """Return the values at [first, stop) without the bytes between them."""
         records = slice(first - self.base_offset, stop - self.base_offset)
         starts, stops = self.starts[records], self.stops[records]
         lengths = stops - starts
@@ -160,18 +160,18 @@ class BatchValues:
 
 
 LARGEST_PART: Final = 8 << 20
-"""The values come in parts of about this many bytes, which fit the processor's caches."""
+"""The approximate maximum size in bytes of a part of the values: a part fits the processor's caches."""
 _FIRST_PART = 1 << 19
 _WHOLE_BELOW: Final = 1 << 22
-"""A run of batches with fewer bytes comes as one part."""
+"""The size in bytes below which a run of batches is one part."""
 
 
 def read_values(
     data: memoryview, *, file: str, position: int, limits: BatchLimits = DEFAULT
 ) -> Iterator[BatchValues | RecordBatch]:
-    """The batches that `data` holds: runs of plain data batches, in parts, and others one by one.
+    """Yield the batches in `data`: runs of plain data batches, in parts, and other batches one by one.
 
-    It stops silently before the first invalid batch: `read_batches` says what is wrong.
+    The function stops silently before the first invalid batch: `read_batches` reports the reason.
     """
     start, size = 0, len(data)
     array = np.frombuffer(data, np.uint8)
@@ -189,7 +189,7 @@ def read_values(
 
 
 def _batch_run(array: Any, start: int, limits: BatchLimits) -> Generator[BatchValues, None, int]:
-    """The plain data batches that begin at `start`; gives where they end."""
+    """Yield the plain data batches from `start` on; returns their end."""
     found = np.empty(((len(array) - start) // SMALLEST_BATCH + 1, 7), np.int64)
     walked, following, position = walk_plain(array, start, LATEST_TIMESTAMP, limits.batch_bytes, limits.records, found)
     first, part = 0, _FIRST_PART if position - start >= _WHOLE_BELOW else _WHOLE_BELOW
@@ -210,7 +210,7 @@ def _batch_run(array: Any, start: int, limits: BatchLimits) -> Generator[BatchVa
 
 
 def _split(array: Any, found: Any, total: int, following: int) -> BatchValues | None:
-    """The values of batches, `total` records, up to the first batch that is not sound; None where that is the first."""
+    """Return the values of batches, `total` records, up to the first invalid batch; None if that is the first one."""
     starts, stops, times = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
     sound, records = split_plain(array, found, len(found), starts, stops, times)
     if not sound:

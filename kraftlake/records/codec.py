@@ -1,6 +1,6 @@
 """Kafka's wire form of one message, from its declaration: `encode_message` and `decode_message`.
 
-For each (class, version) two functions are generated from the declared fields when first used, and kept. All metadata
+For each (class, version) two functions are generated from the declared fields on first use, and cached. All metadata
 and control records are flexible in all of their versions (KIP-482): compact lengths and tagged fields everywhere.
 Source: the message format of org.apache.kafka.common.protocol, and KIP-482 for tagged fields.
 """
@@ -22,7 +22,10 @@ _WRITE_FAULTS = (struct.error, TypeError, AttributeError, ValueError, OverflowEr
 
 
 class Decoder(Protocol):
-    """Read one message of a fixed class and version from `data` at a position; gives it and the position after it."""
+    """Decodes one message of a fixed class and version from `data` at a position.
+
+    Returns it and the position after it.
+    """
 
     def __call__(self, data: bytes, position: int, /) -> tuple[Any, int]:
         """Decode."""
@@ -30,7 +33,7 @@ class Decoder(Protocol):
 
 
 class Encoder(Protocol):
-    """Append one message of a fixed class and version to a buffer."""
+    """Appends one message of a fixed class and version to a buffer."""
 
     def __call__(self, message: Any, buffer: bytearray, /) -> None:
         """Encode."""
@@ -39,9 +42,10 @@ class Encoder(Protocol):
 
 @memoized
 def message_decoder(cls: type[Message], version: int) -> Decoder:
-    """The generated decoder, for callers that decode many; UnknownRecordError when the version is not one of the class.
+    """Return the generated decoder, for callers that decode many messages.
 
-    It raises one of `READ_FAULTS` where `decode_message` raises CorruptDataError.
+    Raises UnknownRecordError for an unknown version. The decoder raises one of `READ_FAULTS` where `decode_message`
+    raises CorruptDataError.
     """
     if version not in cls.VERSIONS:
         raise UnknownRecordError(_unknown_version(cls, version))
@@ -51,7 +55,7 @@ def message_decoder(cls: type[Message], version: int) -> Decoder:
 
 @memoized
 def message_encoder(cls: type[Message], version: int) -> Encoder:
-    """The generated encoder; UnwritableMetadataError when the version is not one of the class."""
+    """Return the generated encoder; raises UnwritableMetadataError for an unknown version."""
     if version not in cls.VERSIONS:
         raise UnwritableMetadataError(_unknown_version(cls, version))
     encoder: Encoder = encoder_of(cls, version)
@@ -59,9 +63,9 @@ def message_encoder(cls: type[Message], version: int) -> Encoder:
 
 
 def decode_message(cls: type[M], version: int, data: bytes, position: int = 0) -> M:
-    """The message that fills `data` from `position` to its end.
+    """Decode the message in `data` from `position` to the end.
 
-    Raises CorruptDataError when the bytes are no such message or go on behind it, UnknownRecordError when
+    Raises CorruptDataError if the bytes are not such a message, or further bytes follow it, UnknownRecordError if
     `version` is not a version of `cls`.
     """
     decode = message_decoder(cls, version)
@@ -75,9 +79,9 @@ def decode_message(cls: type[M], version: int, data: bytes, position: int = 0) -
 
 
 def encode_message(message: Message, version: int, buffer: bytearray | None = None) -> bytearray:
-    """The wire form of `message` at `version`, appended to `buffer` (a new one if None), which is returned.
+    """Encode `message` at `version`, appended to `buffer` (a new one if None), which is returned.
 
-    Raises UnwritableMetadataError when a field that `version` lacks holds something, or a value does not fit its field.
+    Raises UnwritableMetadataError if a field that `version` lacks has a value, or a value does not fit its field.
     """
     cls = type(message)
     encode = message_encoder(cls, version)
@@ -91,7 +95,7 @@ def encode_message(message: Message, version: int, buffer: bytearray | None = No
 
 
 def describe_fault(fault: BaseException) -> str:
-    """What went wrong in a generated function, in words."""
+    """Describe a fault of a generated function in words."""
     if isinstance(fault, MalformedError):
         return str(fault)
     if isinstance(fault, UnicodeError):

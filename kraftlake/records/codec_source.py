@@ -1,7 +1,7 @@
-"""Writes the source of the codec functions, from the declared fields of a struct at one version, and compiles it.
+"""Generates the source of the codec functions, from the declared fields of a struct at one version, and compiles it.
 
-The functions stand in straight lines, with a fast way for numbers below 128: decoding a PartitionChangeRecord takes
-2 µs, where a loop over its fields takes 15. Decoders raise `codec.READ_FAULTS` on bad input.
+The functions are straight-line code, with a fast path for numbers below 128: decoding a PartitionChangeRecord takes 2
+µs, where a loop over its fields takes 15. Decoders raise `codec.READ_FAULTS` on bad input.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _unpack_int32s(data: bytes, position: int, count: int) -> tuple[int, ...]:
 
 
 def unwritable(cls: type[Struct], version: int, field: str) -> UnwritableMetadataError:
-    """The error for a field that a version lacks and that holds something."""
+    """Return the error for a value in a field that a version lacks."""
     return UnwritableMetadataError(
         f"{cls.__name__} version {version} has no field {json_name(field)}, which holds a value."
     )
@@ -95,7 +95,7 @@ class _Writer:
         self.lines.append("    " * self.depth + line)
 
     def name(self, prefix: str, value: Any) -> str:
-        """A global name of the function, bound to `value`."""
+        """Return a global name of the function, bound to `value`."""
         name = f"{prefix}{len(self.names)}"
         self.names[name] = value
         return name
@@ -118,7 +118,7 @@ def _is_nullable(spec: FieldSpec, version: int) -> bool:
 
 
 def default_of(cls: type[Struct], name: str) -> Any:
-    """The default of a field, also when it is a struct."""
+    """The default of a field, including struct fields."""
     default: Any = attrs.fields_dict(cls)[name].default
     return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
 
@@ -128,7 +128,7 @@ def default_of(cls: type[Struct], name: str) -> Any:
 
 @memoized
 def decoder_of(cls: type[Struct], version: int) -> Callable[[bytes, int], tuple[Any, int]]:
-    """The function `decode(data, position) -> (object, position after it)` of a struct."""
+    """Return the function `decode(data, position) -> (object, position after it)` of a struct."""
     w = _Writer()
     w.names |= {"cls": cls, "mutable": mutable_class(cls)}
     plain, tagged = _fields(cls, version)
@@ -164,7 +164,7 @@ def _decode_plain(w: _Writer, fields: list[tuple[str, FieldSpec]], version: int)
 
 
 def _decode_value(w: _Writer, target: str, spec: FieldSpec, version: int) -> None:
-    """Source that reads one value at `p` into `target`; `q` is where it ends."""
+    """Write source that reads one value at `p` into `target`; `q` is its end."""
     if spec.array:
         _decode_length(w, target, spec, version)
         _decode_array(w, target, spec, version)
@@ -186,7 +186,7 @@ def _decode_value(w: _Writer, target: str, spec: FieldSpec, version: int) -> Non
 
 
 def _decode_length(w: _Writer, target: str, spec: FieldSpec, version: int) -> None:
-    """Reads a compact length + 1 into `n` and opens the branch for a value that is there."""
+    """Write source that reads a compact length + 1 into `n` and opens the branch for a present value."""
     w("n = b[p]; p += 1")
     w("if n > 127: n, p = read_uvarint(b, p - 1)")
     w("if n == 0:")
@@ -251,7 +251,7 @@ def _decode_tagged(w: _Writer, fields: list[tuple[str, FieldSpec]], version: int
 
 @memoized
 def encoder_of(cls: type[Struct], version: int) -> Callable[[Any, bytearray], None]:
-    """The function `encode(object, buffer)` of a struct; it appends to the buffer."""
+    """Return the function `encode(object, buffer)` of a struct, which appends to the buffer."""
     w = _Writer()
     w.names |= {"unwritable": unwritable, "cls": cls}
     plain, tagged = _fields(cls, version)

@@ -1,4 +1,4 @@
-"""The program by which compiled code decodes a record type into columns, made of the type's declaration.
+"""The program by which compiled code decodes a record type into columns, generated from the type's declaration.
 
 A column is a field, or the elements of one: see `kraftlake.kernels.columns.column_steps` for the steps. Imports numpy.
 """
@@ -35,10 +35,10 @@ _SMALLEST: dict[Primitive, int] = {Primitive.INT32: 4, Primitive.UUID: 16}
 
 @attrs.frozen(kw_only=True)
 class Column:
-    """A field's column, the elements of a list's, or what a struct is made of.
+    """A column of a field, of a list's elements, or the fields of a struct.
 
-    `number` counts columns as the compiled code does (a struct has none: -1). `smallest` is what an element of the list
-    that this column lies in takes at least, in bytes; 0 outside of lists, where each record has one element.
+    `number` counts columns as the compiled code does (a struct has none: -1). `smallest` is the minimum size in bytes
+    of an element of the list that contains this column; 0 outside lists, where each record has one element.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Column:
 
 @attrs.frozen(kw_only=True, eq=False)
 class ColumnProgram:
-    """How records of `cls` become `columns`, the fields that were asked for.
+    """The program that decodes records of `cls` into `columns`, the requested fields.
 
     `begins` has the first step for each version; `all_columns` are those with a number, by number.
     """
@@ -66,7 +66,7 @@ class ColumnProgram:
 
 @memoized
 def column_program(cls: type[Message], fields: tuple[str, ...]) -> ColumnProgram:
-    """The program that decodes the named fields of a metadata record type, at any of its versions."""
+    """Return the program that decodes the named fields of a metadata record type, at any of its versions."""
     numbered: list[Column] = []
     columns = tuple(_column(name, spec, 0, numbered) for name, spec in field_specs(cls) if name in fields)
     assert cls.VERSIONS.high is not None, "a record type has a highest version"
@@ -112,7 +112,7 @@ def _placeholder(name: str, spec: FieldSpec) -> Column:
 
 @memoized
 def _smallest(cls: type[Struct]) -> int:
-    """What a struct takes at least, in bytes, at the version where it takes least."""
+    """The minimum size of a struct in bytes, over all its versions."""
     size = 1  # the count of its tagged fields
     for _, spec in field_specs(cls):
         if spec.tag is not None or spec.versions.low > 0 or spec.versions.high is not None:
@@ -125,14 +125,14 @@ def _smallest(cls: type[Struct]) -> int:
 
 
 class _Writer:
-    """Rows of a program: (step, column, argument, target)."""
+    """The rows of a program: (step, column, argument, target)."""
 
     def __init__(self) -> None:
         self.rows: list[list[int]] = []
         self._pending: list[tuple[int, FieldSpec, Column | None]] = []
 
     def struct(self, cls: type[Struct], columns: Sequence[Column], version: int) -> None:
-        """Steps that read a struct, of which `columns` are wanted."""
+        """Write the steps that read a struct, of which `columns` are wanted."""
         wanted = {column.name: column for column in columns}
         present = [(name, spec) for name, spec in field_specs(cls) if version in spec.versions]
         if issubclass(cls, Message) and version not in cls.VERSIONS:
@@ -159,7 +159,7 @@ class _Writer:
         self._add(step.END)
 
     def write_pending(self, version: int) -> None:
-        """The steps of elements, behind those that lead to them."""
+        """Write the steps of elements, after the steps that refer to them."""
         while self._pending:
             row, spec, column = self._pending.pop()
             self.rows[row][step.TARGET] = len(self.rows)
@@ -194,7 +194,7 @@ class _Writer:
             self._add(_NUMBERS[spec.type], column)
 
     def _default(self, column: Column, value: Any) -> None:
-        """Steps that write a field which is not there."""
+        """Write the steps for the default of a missing field."""
         if column.is_list:
             assert not value, "the default of an array is empty or null"
             self._add(step.LIST_DEFAULT, column, int(value is None))

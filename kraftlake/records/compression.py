@@ -1,6 +1,6 @@
-"""The compressions of a record batch's records section, as Kafka frames them; decompression is bounded.
+"""The compressions of a record batch's records section, in Kafka's framing; decompression is bounded.
 
-Imports cramjam, so it is itself imported when a compressed batch is met. Sources: org.apache.kafka.common.compress;
+Imports cramjam, so this module is imported only for a compressed batch. Sources: org.apache.kafka.common.compress;
 snappy-java's stream format ("xerial") for snappy; the LZ4 frame format with independent blocks of 64 KiB.
 """
 
@@ -29,10 +29,10 @@ _LZ4_LEVELS = range(3, 13)  # those below are fast ones in the library, where Ka
 
 
 def compress(kind: str, data: bytes | memoryview, level: int | None = None) -> bytes:
-    """`data` compressed with gzip, snappy, lz4 or zstd in the framing that Kafka's readers accept.
+    """Compress `data` with gzip, snappy, lz4 or zstd in the framing that Kafka's readers accept.
 
-    `level` is one of Kafka's, of which snappy has none; None is Kafka's default: −1, 9 and 3. lz4 has levels from 3 to
-    12, and takes the nearest one.
+    `level` is one of Kafka's levels; snappy has none. None is Kafka's default: −1, 9 and 3. lz4 has levels from 3 to
+    12; others are replaced by the nearest one.
     """
     if kind == "gzip":
         return bytes(cramjam.gzip.compress(data, level=_GZIP_DEFAULT if level in (None, -1) else level))
@@ -46,15 +46,15 @@ def compress(kind: str, data: bytes | memoryview, level: int | None = None) -> b
 
 
 def decompress(kind: str, data: bytes, limit: int) -> bytes:
-    """As `decompressed`, and its own bytes."""
+    """The same as `decompressed`, as bytes of its own."""
     return bytes(decompressed(kind, data, limit))
 
 
 def decompressed(kind: str, data: bytes, limit: int) -> memoryview:
-    """What `compress` or any Kafka client made `data` from; snappy also without its framing.
+    """Decompress `data` that `compress` or any Kafka client made; snappy also without its framing.
 
-    Raises CorruptDataError when the bytes are not of that kind or give more than `limit` bytes. Never allocates more
-    than about `limit`, and starts small.
+    Raises CorruptDataError if the bytes are not of that kind or decompress to more than `limit` bytes. Never allocates
+    more than about `limit`, and starts small.
     """
     if kind == "snappy":
         return memoryview(_snappy(data, limit)).toreadonly()
@@ -126,7 +126,7 @@ def _snappy(data: bytes, limit: int) -> Any:
 
 
 def _snappy_block(block: bytes, left: int, limit: int) -> Any:
-    """One block, as a buffer; `left` is what `limit` still allows."""
+    """Decompress one block into a buffer; `left` is the rest of `limit`."""
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > left:

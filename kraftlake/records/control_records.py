@@ -1,4 +1,4 @@
-"""The control record types that a KRaft log and its snapshots hold, each declared once.
+"""The control record types of a KRaft log and its snapshots, each declared once.
 
 A control record's wire version is its own `version` field. Source: the schemas of the same names in the kafka-clients
 jar and org.apache.kafka.common.record.ControlRecordType.
@@ -14,7 +14,7 @@ from kraftlake.records.uuid import Uuid
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class LeaderChangeVoter(Struct):
-    """A voter as a LeaderChangeMessage names it."""
+    """A voter in a LeaderChangeMessage."""
 
     voter_id: int = scalar(Primitive.INT32)
     voter_directory_id: Uuid = scalar(Primitive.UUID, versions="1+")
@@ -22,7 +22,7 @@ class LeaderChangeVoter(Struct):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class LeaderChangeMessage(Message):
-    """The first record of a leader's epoch: who leads, the voters, and who of them voted for it."""
+    """The first record of a leader's epoch: the leader, the voters, and the voters that voted for it."""
 
     API_KEY = 2
     VERSIONS = Versions.parse("0-1")
@@ -116,4 +116,4 @@ CONTROL_NAMES: dict[int, str] = {
     5: "KRAFT_VERSION",
     6: "KRAFT_VOTERS",
 }
-"""The names under which `kraftlake log` prints control records."""
+"""The names of control records in `kraftlake log`."""

@@ -25,9 +25,9 @@ _PIECE = 256 * 1024
 
 
 def crc32c(data: Any, crc: int = 0) -> int:
-    """The CRC32C of contiguous bytes, going on from that of the bytes before them.
+    """Return the CRC32C of contiguous bytes, continued from that of the bytes before them.
 
-    The package reads bytes and Arrow's buffers where they lie, and refuses a memoryview, which is copied in pieces that
+    The package reads bytes and Arrow's buffers without a copy, and refuses a memoryview, which is copied in pieces that
     stay in the processor's cache.
     """
     if type(data) is not memoryview:

@@ -1,4 +1,4 @@
-"""Many record batches at once in format v2, without an object a record. Imports numpy."""
+"""Many record batches at once in format v2, without an object per record. Imports numpy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.records.batch_values import BatchValues
 
 
 def encode_batches(values: BatchValues, compression: str = "none") -> Iterator[bytes]:
-    """What `encode_batch` gives of each batch; raises as it does."""
+    """Yield the result of `encode_batch` for each batch; raises as it does."""
     base, first = values.base_offset, 0
     ends = (values.last_offsets, values.epochs, values.timestamps)
     for section, last_offset, epoch, timestamp in zip(
@@ -26,7 +26,7 @@ def encode_batches(values: BatchValues, compression: str = "none") -> Iterator[b
 
 
 def _sections(values: BatchValues) -> Iterator[bytes]:
-    """The records section of each batch."""
+    """Yield the records section of each batch."""
     ends = values.last_offsets + 1 - values.base_offset
     sizes = np.empty(len(ends), np.int64)
     measure_sections(values.starts, values.stops, values.times, ends, sizes)

@@ -1,4 +1,4 @@
-"""Values of records that were encoded in bulk, before they are cut into batches."""
+"""Values of records encoded in bulk, before they are cut into batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 @attrs.frozen(kw_only=True, eq=False)
 class EncodedValues:
-    """Values of metadata records, in order and back to back in `data` (uint8), of `sizes` (int32) bytes each."""
+    """Values of metadata records, in order and contiguous in `data` (uint8), of `sizes` (int32) bytes each."""
 
     data: Any = attrs.field(repr=False)
     sizes: Any = attrs.field(repr=False)

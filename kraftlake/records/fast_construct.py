@@ -1,4 +1,4 @@
-"""A fast way to construct frozen objects, for the few classes of which there are millions."""
+"""Fast construction of frozen objects, for the few classes with millions of instances."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kraftlake.records.schema import memoized
 
 @memoized
 def mutable_class(cls: type) -> type[Any]:
-    """A mutable class with the slots of the frozen attrs class `cls`.
+    """Return a mutable class with the slots of the frozen attrs class `cls`.
 
     The caller fills an instance's slots and then sets its `__class__` to `cls`, which Python allows between classes of
-    one layout (so `cls` must have no weakref slot of its own). That takes 0.25 µs, the constructor of a frozen attrs
-    class 1.3.
+    the same layout (so `cls` must not have its own weakref slot). This takes 0.25 µs; the constructor of a frozen attrs
+    class takes 1.3.
     """
     own = cls.__dict__.get("__slots__", ())
     names = {"__slots__": own, "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}

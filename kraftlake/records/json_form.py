@@ -1,7 +1,7 @@
 """Messages as JSON, exactly as Kafka's dump tool prints them, from their declarations.
 
-Lower camel names; UUIDs in Kafka's 22 characters; bytes in standard base64; tagged fields that hold their default, and
-fields that the version lacks, left out; a null as null. Unknown tagged fields have no JSON form. Source: the
+Lower camel names; UUIDs in Kafka's 22 characters; bytes in standard base64; tagged fields with their default, and
+fields that the version lacks, omitted; a null as null. Unknown tagged fields have no JSON form. Source: the
 JsonConverter classes that Kafka generates from its message schemas.
 """
 
@@ -30,9 +30,9 @@ _RANGES: dict[Primitive, tuple[int, int]] = {
 
 
 def to_json(message: Struct, version: int) -> dict[str, Any]:
-    """The fields of `message` at `version`, as JSON values.
+    """Convert the fields of `message` at `version` to JSON values.
 
-    Raises UnwritableMetadataError when a field that the version lacks holds something, as Kafka does.
+    Raises UnwritableMetadataError if a field that the version lacks has a value, as in Kafka.
     """
     cls = type(message)
     data: dict[str, Any] = {}
@@ -53,7 +53,7 @@ _FieldAt = tuple[str, str, bool, bool, Any, Callable[[Any], Any] | None]
 
 @memoized
 def _plan_at(cls: type[Struct], version: int) -> tuple[_FieldAt, ...]:
-    """Of each field its key and name, whether the version has it, whether it is tagged, its default and conversion."""
+    """The plan of each field: key, name, presence in the version, whether it is tagged, default and conversion."""
     return tuple(
         (key, name, version in spec.versions, spec.tag is not None, default, _conversion(spec, convert, version))
         for name, key, spec, default, convert in _plan(cls)
@@ -75,9 +75,9 @@ def _converted(convert: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]
 
 
 def from_json(cls: type[S], data: Any, version: int) -> S:
-    """The message of which `data` is the JSON form at `version`.
+    """Build the message from `data`, its JSON form at `version`.
 
-    Raises CorruptDataError that names the field which is missing, unknown, or holds what it can't.
+    Raises CorruptDataError naming a field that is missing, unknown, or has an invalid value.
     """
     if issubclass(cls, Message) and version not in cls.VERSIONS:
         raise CorruptDataError(f"{cls.__name__} has no version {version}.")

@@ -1,4 +1,4 @@
-"""One record of a log with its place: what `kraftlake log` prints a line for."""
+"""One record of a log with its place: one line of `kraftlake log`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kraftlake.records.serde import UNKNOWN, AnyMessage, ApiMessageAndVersion, U
 class LogRecord:
     """A decoded record at its offset.
 
-    `epoch` is the leader epoch of its batch, `timestamp` its time (epoch ms, -1 for none), `type` the name that Kafka's
-    dump tool prints (`UNKNOWN` where `message` is an UnknownRecord), `control` whether it is a control record.
+    `epoch` is the leader epoch of its batch, `timestamp` its time (epoch ms, -1 for none), `type` the name in Kafka's
+    dump tool (`UNKNOWN` if `message` is an UnknownRecord), `control` whether it is a control record.
     """
 
     offset: int
@@ -34,7 +34,7 @@ class LogRecord:
     control: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """One line of `kraftlake log --json`, secrets shown."""
+        """Return one line of `kraftlake log --json`, including secrets."""
         head: dict[str, Any] = {
             "offset": self.offset,
             "epoch": self.epoch,
@@ -54,12 +54,12 @@ _new = object.__new__
 
 @functools.lru_cache(maxsize=4096)
 def _decode_again(value: bytes) -> ApiMessageAndVersion:
-    """As `decode_value`: what comes again and again, such as no-ops, is decoded once, into one object."""
+    """The same as `decode_value`, with a cache: a repeated value, such as a no-op, is decoded once, into one object."""
     return decode_value(value)
 
 
 def log_records(batch: RecordBatch) -> Iterator[LogRecord]:
-    """The decoded records of a batch; CorruptDataError that names the offset of the first that is broken."""
+    """Decode the records of a batch; raises CorruptDataError with the offset of the first broken one."""
     for index, (message, version) in enumerate((m.message, m.version) for m in batch.messages(_decode_again)):
         if isinstance(message, UnknownRecord):
             name = UNKNOWN

@@ -1,7 +1,7 @@
 """The 27 metadata record types of Kafka 4.4, each declared once.
 
-A test holds these declarations against the JSON schemas inside Kafka's kafka-metadata jar. Field meanings are those
-of the records of the same name in org.apache.kafka.common.metadata.
+A test compares these declarations with the JSON schemas in Kafka's kafka-metadata jar. Field meanings are those of the
+records of the same name in org.apache.kafka.common.metadata.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BrokerEndpoint(Struct):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class BrokerFeature(Struct):
-    """A feature and the levels of it that a broker supports."""
+    """A feature and its levels that a broker supports."""
 
     name: str = scalar(Primitive.STRING)
     min_supported_version: int = scalar(Primitive.INT16)
@@ -110,7 +110,7 @@ class ConfigRecord(Message):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class PartitionChangeRecord(Message):
-    """What changed in a partition; a field left out (null, leader -2, recovery state -1) is unchanged."""
+    """A change of a partition; a field left out (null, leader -2, recovery state -1) is unchanged."""
 
     API_KEY = 5
     VERSIONS = Versions.parse("0-2")
@@ -237,7 +237,7 @@ class ProducerIdsRecord(Message):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class BrokerRegistrationChangeRecord(Message):
-    """What changed in a broker registration: fenced and in_controlled_shutdown are 1, 0 (no change) or -1."""
+    """A change of a broker registration: fenced and in_controlled_shutdown are 1, 0 (no change) or -1."""
 
     API_KEY = 17
     VERSIONS = Versions.parse("0-3")
@@ -279,7 +279,7 @@ class RemoveAccessControlEntryRecord(Message):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class NoOpRecord(Message):
-    """Nothing; written when the controller is idle, so that the end offset moves."""
+    """A record without content; written when the controller is idle, so that the end offset moves."""
 
     API_KEY = 20
     VERSIONS = Versions.parse("0")
@@ -356,7 +356,7 @@ class ControllerEndpoint(Struct):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class ControllerFeature(Struct):
-    """A feature and the levels of it that a controller supports."""
+    """A feature and its levels that a controller supports."""
 
     name: str = scalar(Primitive.STRING)
     min_supported_version: int = scalar(Primitive.INT16)

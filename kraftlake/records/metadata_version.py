@@ -1,7 +1,7 @@
-"""The levels of the feature metadata.version: which records a cluster may write, and in which version.
+"""The levels of the feature metadata.version: the records that a cluster may write, and their versions.
 
-Source: org.apache.kafka.server.common.MetadataVersion of Kafka 4.4; levels 1 to 6 from Kafka 3.9, as logs that began
-with them are still read.
+Source: org.apache.kafka.server.common.MetadataVersion of Kafka 4.4; levels 1 to 6 from Kafka 3.9, since logs that began
+with them are still readable.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class MetadataVersion:
         return self.name
 
     is_in_controlled_shutdown_state_supported = _From(7)
-    """Broker registrations say whether a broker is shutting down (3.3-IV3)."""
+    """Whether broker registrations state that a broker is shutting down (3.3-IV3)."""
 
     is_migration_supported = _From(8)
-    """Migration from ZooKeeper (3.4-IV0)."""
+    """Whether migration from ZooKeeper is possible (3.4-IV0)."""
 
     is_scram_supported = _From(11)
-    """SCRAM credentials (3.5-IV2)."""
+    """Whether SCRAM credentials are supported (3.5-IV2)."""
 
     @property
     def is_leader_epoch_bump_required_on_isr_shrink(self) -> bool:
@@ -55,32 +55,32 @@ class MetadataVersion:
         return self.level < 12
 
     is_metadata_transaction_supported = _From(13)
-    """Metadata transactions (3.6-IV1)."""
+    """Whether metadata transactions are supported (3.6-IV1)."""
 
     is_delegation_token_supported = _From(14)
-    """Delegation tokens (3.6-IV2)."""
+    """Whether delegation tokens are supported (3.6-IV2)."""
 
     is_controller_registration_supported = _From(15)
-    """RegisterControllerRecord (3.7-IV0)."""
+    """Whether RegisterControllerRecord exists (3.7-IV0)."""
 
     is_directory_assignment_supported = _From(17)
-    """Replicas are assigned to log directories (3.7-IV2)."""
+    """Whether replicas are assigned to log directories (3.7-IV2)."""
 
     is_elr_supported = _From(23)
-    """Eligible leader replicas (4.0-IV1)."""
+    """Whether eligible leader replicas are supported (4.0-IV1)."""
 
     is_cordoned_log_dirs_supported = _From(30)
-    """Log directories can be cordoned (4.3-IV0)."""
+    """Whether log directories can be cordoned (4.3-IV0)."""
 
     is_cidr_acl_supported = _From(32)
-    """ACLs whose host is a CIDR range (4.4-IV1)."""
+    """Whether the host of an ACL may be a CIDR range (4.4-IV1)."""
 
     is_controller_unregistration_supported = _From(33)
-    """UnregisterControllerRecord (4.4-IV2)."""
+    """Whether UnregisterControllerRecord exists (4.4-IV2)."""
 
     @property
     def register_broker_record_version(self) -> int:
-        """The version in which RegisterBrokerRecord is written."""
+        """The version of new RegisterBrokerRecords."""
         if self.is_cordoned_log_dirs_supported:
             return 4
         if self.is_directory_assignment_supported:
@@ -91,7 +91,7 @@ class MetadataVersion:
 
     @property
     def broker_registration_change_record_version(self) -> int:
-        """The version in which BrokerRegistrationChangeRecord is written."""
+        """The version of new BrokerRegistrationChangeRecords."""
         if self.is_cordoned_log_dirs_supported:
             return 3
         if self.is_directory_assignment_supported:
@@ -100,12 +100,12 @@ class MetadataVersion:
 
     @property
     def partition_change_record_version(self) -> int:
-        """The version in which PartitionChangeRecord is written."""
+        """The version of new PartitionChangeRecords."""
         return self.partition_record_version
 
     @property
     def partition_record_version(self) -> int:
-        """The version in which PartitionRecord is written."""
+        """The version of new PartitionRecords."""
         if self.is_elr_supported:
             return 2
         return 1 if self.is_directory_assignment_supported else 0
@@ -114,15 +114,15 @@ class MetadataVersion:
 ALL: tuple[MetadataVersion, ...] = tuple(MetadataVersion(level, name) for level, name in enumerate(_NAMES, start=1))
 MINIMUM = ALL[0]
 MINIMUM_OF_KAFKA_4 = ALL[6]
-"""3.3-IV3: a log at a lower level is not loaded by Kafka 4."""
+"""3.3-IV3: Kafka 4 loads no log at a lower level."""
 LATEST = ALL[-1]
 LATEST_PRODUCTION = ALL[32]
-"""4.4-IV2, what Kafka 4.4 sets on a new cluster."""
+"""4.4-IV2: the level that Kafka 4.4 sets on a new cluster."""
 
 
 @cache
 def from_feature_level(level: int) -> MetadataVersion:
-    """The MetadataVersion of a level of the feature; ReplayError when there is none."""
+    """Return the MetadataVersion of a level of the feature; raises ReplayError for an unknown level."""
     if not 1 <= level <= len(ALL):
         raise ReplayError(
             f"metadata.version {level} is not known; this release knows 1 ({MINIMUM}) to {len(ALL)} ({LATEST})."

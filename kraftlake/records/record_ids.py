@@ -1,4 +1,4 @@
-"""Where metadata records have the ids of what they are of."""
+"""Positions of the ids in the values of metadata records."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ BROKER_FIELDS: Final[Mapping[type[Message], str]] = {
     r.FenceBrokerRecord: "id",
     r.UnfenceBrokerRecord: "id",
 }
-"""The fields with the broker's id of the records that change a broker's registration."""
+"""The field with the broker's id, for the record types that change a broker's registration."""
 
 TOPIC_ID_AT: Final[Mapping[int, int]] = {
     r.PartitionRecord.API_KEY: 7,
     r.PartitionChangeRecord.API_KEY: 7,
     r.RemoveTopicRecord.API_KEY: 3,
 }
-"""By api key the position of the topic's id (16 bytes) in a record's value, where it is the same in all of the type."""
+"""The position of the topic's id (16 bytes) in a record's value by api key, for types where the position is fixed."""

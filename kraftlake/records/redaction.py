@@ -1,8 +1,8 @@
-"""What is secret in metadata, decided in one place for every command that prints it.
+"""Decides which metadata is secret, in one place for every command that prints metadata.
 
-Secret is what the record types declare so: SCRAM salts and keys, the fields of delegation tokens but their ids, and
-the values of configs, of those that are passwords or that Kafka does not define. The id of a token is its name: Kafka's
-shell lists tokens by it, and what authenticates is the token's HMAC, which no record holds. Sources:
+Secret are the fields that the record types declare so (SCRAM salts and keys, the fields of delegation tokens except
+their ids) and the values of configs that are passwords or that Kafka does not define. The id of a token is its name:
+Kafka's shell lists tokens by it, and authentication needs the token's HMAC, which no record holds. Sources:
 AbstractKafkaConfig.loggableValue and configType, RecordRedactor, DelegationTokenImageNode,
 MetadataNodeRedactionCriteria.
 """
@@ -21,7 +21,7 @@ REDACTED = "(redacted)"
 
 @memoized
 def secret_names(cls: type[Message]) -> tuple[str, ...]:
-    """The JSON names of what a record type declares as secret, in wire order."""
+    """The JSON names of the secret fields of a record type, in wire order."""
     return tuple(map(json_name, secret_fields(cls)))
 
 
@@ -31,9 +31,9 @@ def _public_names(cls: type[Message]) -> frozenset[str]:
 
 
 def is_public(cls: type[Message], name: str) -> bool:
-    """Whether the entry of an image that a record type makes may show a field, by its JSON name.
+    """Whether the image entry of a record type may show a field, by its JSON name.
 
-    What the record type does not declare under that name is hidden, too.
+    A field that the record type does not declare is hidden, too.
     """
     return name in _public_names(cls)
 
@@ -45,14 +45,14 @@ def is_sensitive_config(resource_type: int, name: str) -> bool:
 
 
 def redact_config(resource_type: int, name: str, value: str | None) -> str | None:
-    """`value`, or `REDACTED` where it may be a secret; a null (the config was removed) stays null."""
+    """Return `value`, or `REDACTED` if it may be a secret; a null (the config was removed) stays null."""
     return REDACTED if value is not None and is_sensitive_config(resource_type, name) else value
 
 
 def redact_record_json(type: str, data: Any) -> Any:  # noqa: A002 - the word that the JSON has
-    """The `data` of a record in JSON form with its secrets redacted; a new dict where something was.
+    """Redact the secrets in the `data` of a record in JSON form; returns a new dict if any were found.
 
-    The whole `data` of an UNKNOWN record is secret, since its content is not known.
+    The whole `data` of an UNKNOWN record is secret, since its content is unknown.
     """
     if type == UNKNOWN:
         return REDACTED
@@ -67,5 +67,5 @@ def redact_record_json(type: str, data: Any) -> Any:  # noqa: A002 - the word th
 
 @memoized
 def _with_secrets() -> dict[str, type[Message]]:
-    """The record types that declare secrets, by name."""
+    """The record types with secret fields, by name."""
     return {type_name(cls): cls for cls in METADATA_RECORDS.values() if secret_fields(cls)}

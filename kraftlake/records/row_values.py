@@ -1,4 +1,4 @@
-"""Rows of a lake's log as the values of batches, without an object a record. Imports numpy and pyarrow."""
+"""Rows of a lake's log as the values of batches, without an object per record. Imports numpy and pyarrow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.records.rows import from_rows, sorted_rows
 
 
 def values_of_rows(table: pa.Table) -> Iterator[BatchValues | RecordBatch]:
-    """As `from_rows`: runs of data batches as values, control batches one by one; raises as it does."""
+    """The same as `from_rows`: runs of data batches as values, control batches one by one; raises as it does."""
     rows = sorted_rows(table)
     offsets, batches = (rows[name].to_numpy() for name in ("offset", "batch"))
     epochs, control = rows["epoch"].to_numpy(), rows["control"].to_numpy()

@@ -1,4 +1,4 @@
-"""Record batches as Arrow rows, one a record, in the columns of a lake's log table; and back."""
+"""Record batches as Arrow rows, one per record, in the columns of a lake's log table; and back."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ LOG_SCHEMA = pa.schema(
         pa.field("payload", pa.binary(), nullable=False),
     ]
 )
-"""offset; leader epoch; the record's time, null for Kafka's -1; base offset of the record's batch; name of the type as
-`kraftlake log` prints it; api key (control type for control records); version; whether it is a control record; the
-value exactly as Kafka writes it."""
+"""The columns: offset; leader epoch; the record's time, null for Kafka's -1; base offset of the record's batch; name of
+the type as in `kraftlake log`; api key (control type for control records); version; whether the record is a control
+record; the value exactly as Kafka writes it."""
 
 
 _NEEDED = ("offset", "batch", "epoch", "control", "api_key", "payload")
 
 BATCH_COLUMNS = tuple(name for name in LOG_SCHEMA.names if name in (*_NEEDED, "timestamp"))
-"""The columns that make up batches: a record's type and version stand in its value as well."""
+"""The columns needed to rebuild batches: a record's type and version are also part of its value."""
 
 _Kind = tuple[str, int, int]  # type name, api key, version
 
 
 def to_rows(batches: Iterable[RecordBatch | BatchValues]) -> pa.Table:
-    """One row a record, in `LOG_SCHEMA` and the order of the batches.
+    """Convert batches to rows, one per record, in `LOG_SCHEMA` and the order of the batches.
 
-    Raises CorruptDataError that names the offset of a value without a frame.
+    Raises CorruptDataError with the offset of a value without a frame.
     """
     tables: list[pa.Table] = []
     for alone, group in groupby(batches, lambda part: isinstance(part, RecordBatch)):
@@ -60,7 +60,7 @@ def to_rows(batches: Iterable[RecordBatch | BatchValues]) -> pa.Table:
 
 
 def to_columns(batches: Iterable[RecordBatch]) -> dict[str, list[Any]]:
-    """The columns of `to_rows` as lists, for few rows; times are in microseconds. Raises as it does."""
+    """Convert a few batches to the columns of `to_rows` as lists; times are in microseconds. Raises as `to_rows`."""
     columns: dict[str, list[Any]] = {name: [] for name in LOG_SCHEMA.names}
     kinds: dict[bytes, _Kind] = {}
     for batch in batches:
@@ -77,7 +77,7 @@ def to_columns(batches: Iterable[RecordBatch]) -> dict[str, list[Any]]:
 
 
 def columns_to_rows(columns: Mapping[str, list[Any] | pa.Array]) -> pa.Table:
-    """The rows of columns as `to_columns` gives them, or of arrays, in `LOG_SCHEMA`."""
+    """Convert columns, in the form of `to_columns` or as arrays, to rows in `LOG_SCHEMA`."""
     arrays = [
         column if isinstance(column := columns[field.name], pa.Array) else pa.array(column, field.type)
         for field in LOG_SCHEMA
@@ -86,7 +86,7 @@ def columns_to_rows(columns: Mapping[str, list[Any] | pa.Array]) -> pa.Table:
 
 
 def _kinds(batch: RecordBatch, known: dict[bytes, _Kind]) -> list[_Kind]:
-    """What each record is; `known` keeps what is already known by the three bytes that nearly all frames take."""
+    """The kind of each record; `known` caches kinds by the three bytes that begin nearly all frames."""
     if batch.control:
         pairs = [(t, control_version(value)) for t, value in zip(batch.control_types, batch.values, strict=True)]
         return [(record_type(True, control_type, version), control_type, version) for control_type, version in pairs]
@@ -107,10 +107,10 @@ def _kinds(batch: RecordBatch, known: dict[bytes, _Kind]) -> list[_Kind]:
 
 
 def from_rows(table: pa.Table) -> Iterator[RecordBatch]:
-    """The batches that rows in `LOG_SCHEMA`, in any order, make up; in offset order.
+    """Yield the batches, in offset order, whose rows in `LOG_SCHEMA` are given in any order.
 
-    Raises CorruptDataError when a column is missing, a batch has a hole or lacks its first record, its records
-    disagree in epoch or kind, or a value is null or out of range. Records that a batch lacks at its end can't be told.
+    Raises CorruptDataError if a column is missing, a batch has a hole or lacks its first record, its records disagree
+    in epoch or kind, or a value is null or out of range. Missing records at the end of a batch can't be detected.
     """
     rows = sorted_rows(table)
     offsets, batches, epochs, controls, api_keys, payloads = (rows[name].to_pylist() for name in _NEEDED)
@@ -140,7 +140,10 @@ def from_rows(table: pa.Table) -> Iterator[RecordBatch]:
 
 
 def sorted_rows(table: pa.Table) -> pa.Table:
-    """The columns that make up batches, in offset order; CorruptDataError where one is missing or wrong."""
+    """Return the columns needed to rebuild batches, in offset order.
+
+    Raises CorruptDataError if one is missing or wrong.
+    """
     schema = pa.schema([LOG_SCHEMA.field(name) for name in (*_NEEDED, "timestamp")])
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:

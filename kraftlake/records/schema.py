@@ -1,4 +1,4 @@
-"""How a message is declared: an attrs class whose fields carry type, versions, tag and nullability.
+"""Declaration of a message: an attrs class whose fields carry type, versions, tag and nullability.
 
 Codec, Arrow form and JSON form are derived from these declarations (`codec`, `typed_columns`, `json_form`), so each
 type is written down once. Source: Kafka's message schemas (JSON files in the kafka-metadata and kafka-clients jars).
@@ -20,16 +20,16 @@ from kraftlake.records.uuid import Uuid
 SPEC = "kraftlake.spec"
 
 LONGEST_STRING = 0x7FFF
-"""The bytes of a string in UTF-8: Kafka refuses to read a longer one, also where its length takes a varint."""
+"""The maximum size of a string in UTF-8 bytes: Kafka refuses to read a longer one, even if its length is a varint."""
 
 MOST_TAGGED_FIELDS = 10_000
-"""The tagged fields of a struct: Kafka refuses to read more."""
+"""The maximum number of tagged fields of a struct that Kafka reads."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def memoized(function: F) -> F:
-    """`functools.cache`, with the signature kept: the cached one asks for arguments that mypy knows to be hashable."""
+    """Apply `functools.cache` and keep the signature, which otherwise requires hashable arguments for mypy."""
     return cache(function)  # type: ignore[return-value]
 
 
@@ -67,7 +67,7 @@ class Versions:
     @classmethod
     @memoized
     def parse(cls, text: str) -> Versions:
-        """Kafka's notation: "0", "0-4" or "1+"."""
+        """Parse Kafka's notation: "0", "0-4" or "1+"."""
         if text.endswith("+"):
             return cls(int(text[:-1]), None)
         low, _, high = text.partition("-")
@@ -79,10 +79,10 @@ class Versions:
 
 @attrs.frozen(kw_only=True)
 class FieldSpec:
-    """What the declaration of one field says.
+    """The declaration of one field.
 
-    `type` is a `Primitive` or the class of a struct; `nullable` the versions in which null may be written; a field
-    with a `tag` is a tagged field in all of its versions. What is `secret` is hidden wherever a record is shown.
+    `type` is a `Primitive` or the class of a struct; `nullable` the versions in which null may be written; a field with
+    a `tag` is a tagged field in all of its versions. A `secret` field is hidden wherever a record is shown.
     """
 
     type: Primitive | type[Struct]
@@ -164,7 +164,7 @@ class Message(Struct):
 
 @memoized
 def field_specs(cls: type[Struct]) -> tuple[tuple[str, FieldSpec], ...]:
-    """The declared fields of a struct in wire order, as (python name, spec)."""
+    """Return the declared fields of a struct in wire order, as (python name, spec)."""
     return tuple((f.name, f.metadata[SPEC]) for f in attrs.fields(cls) if SPEC in f.metadata)
 
 
@@ -181,12 +181,12 @@ def _is_secret(spec: FieldSpec) -> bool:
 
 @memoized
 def json_name(python_name: str) -> str:
-    """`leader_epoch` → `leaderEpoch`, the name that Kafka's JSON has."""
+    """Convert `leader_epoch` to `leaderEpoch`, the name in Kafka's JSON."""
     head, *rest = python_name.split("_")
     return head + "".join(part.capitalize() for part in rest)
 
 
 @memoized
 def type_name(cls: type[Struct]) -> str:
-    """`PartitionChangeRecord` → `PARTITION_CHANGE_RECORD`, the name that Kafka's dump tool prints."""
+    """Convert `PartitionChangeRecord` to `PARTITION_CHANGE_RECORD`, the name in Kafka's dump tool."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()

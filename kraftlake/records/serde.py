@@ -1,7 +1,7 @@
 """The value of a record in a metadata log: a frame (version 1, api key, version) around a message.
 
 Source: org.apache.kafka.server.common.serialization.AbstractApiMessageSerde, and ControlRecordUtils for control
-records, whose value is the bare message and whose type stands in the record's key.
+records, whose value is the bare message and whose type is in the record's key.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _CONTROL_KEY = struct.Struct(">hh")  # version of the key, control type
 
 
 UNKNOWN = "UNKNOWN"
-"""The type name of a record that this release does not know."""
+"""The type name of a record unknown to this release."""
 
 
 @attrs.frozen
 class UnknownRecord:
-    """A record of a type or version that this release does not know, kept as it was.
+    """A record of a type or version unknown to this release, kept unchanged.
 
     `api_key` is the control type of a control record; `payload` is the whole value, frame included.
     """
@@ -57,7 +57,7 @@ AnyMessage: TypeAlias = Message | UnknownRecord
 
 @attrs.frozen(weakref_slot=False)
 class ApiMessageAndVersion:
-    """A message and the version that it was read at or is to be written at."""
+    """A message and the version at which it was read or is to be written."""
 
     message: AnyMessage
     version: int
@@ -68,16 +68,16 @@ _new = object.__new__
 
 
 def read_frame(payload: bytes) -> tuple[int, int]:
-    """The api key and version of a record's value; CorruptDataError when it has no frame."""
+    """The api key and version of a record's value; raises CorruptDataError without a frame."""
     api_key, version, _ = _read_frame(payload)
     return api_key, version
 
 
 def decode_value(payload: bytes) -> ApiMessageAndVersion:
-    """The message in a metadata record's value.
+    """Decode the message in a metadata record's value.
 
-    A type or version above the known ones gives an `UnknownRecord`. Raises CorruptDataError for bytes that are no
-    framed message, or go on behind it.
+    A type or version above the known ones results in an `UnknownRecord`. Raises CorruptDataError for bytes that are not
+    a framed message, or that continue after it.
     """
     head = payload[:3]
     decode = _decoders.get(head)
@@ -106,7 +106,7 @@ def decode_value(payload: bytes) -> ApiMessageAndVersion:
 
 
 def encode_value(message: AnyMessage, version: int) -> bytes:
-    """The framed value of a metadata record; raises UnwritableMetadataError as `encode_message` does."""
+    """Encode a metadata record as a framed value; raises UnwritableMetadataError as `encode_message` does."""
     if isinstance(message, UnknownRecord):
         return message.payload
     if METADATA_RECORDS.get(message.API_KEY) is not type(message):
@@ -117,9 +117,10 @@ def encode_value(message: AnyMessage, version: int) -> bytes:
 
 
 def decode_control(control_type: int, value: bytes) -> ApiMessageAndVersion:
-    """The message in a control record's value; its version is the number in the value's first two bytes.
+    """Decode the message in a control record's value; its version is the number in the value's first two bytes.
 
-    An unknown type or version gives an `UnknownRecord`. Raises CorruptDataError for bytes that are no such message.
+    An unknown type or version results in an `UnknownRecord`. Raises CorruptDataError for bytes that are not such a
+    message.
     """
     version = control_version(value)
     cls = control_records.CONTROL_RECORDS.get(control_type)
@@ -131,7 +132,7 @@ def decode_control(control_type: int, value: bytes) -> ApiMessageAndVersion:
 
 
 def encode_control(message: AnyMessage) -> tuple[bytes, bytes]:
-    """Key and value of a control record, written at the message's own `version`; raises as `encode_message` does."""
+    """Encode the key and value of a control record, at the message's own `version`; raises as `encode_message` does."""
     if isinstance(message, UnknownRecord):
         return control_key(message.api_key), message.payload
     if control_records.CONTROL_RECORDS.get(message.API_KEY) is not type(message):
@@ -141,12 +142,15 @@ def encode_control(message: AnyMessage) -> tuple[bytes, bytes]:
 
 
 def control_key(control_type: int) -> bytes:
-    """The key of a control record, as Kafka writes it."""
+    """Encode the key of a control record."""
     return _CONTROL_KEY.pack(0, control_type)
 
 
 def control_type_of(key: bytes) -> int:
-    """The control type in a key; a later version of the key may be longer. CorruptDataError when it is none."""
+    """Decode the control type in a key; a later version of the key may be longer.
+
+    Raises CorruptDataError for an invalid key.
+    """
     if len(key) < _CONTROL_KEY.size:
         raise CorruptDataError(f"The key of a control record has {len(key)} bytes; it needs {_CONTROL_KEY.size}.")
     key_version, control_type = _CONTROL_KEY.unpack_from(key)
@@ -156,12 +160,12 @@ def control_type_of(key: bytes) -> int:
 
 
 def control_version(value: bytes) -> int:
-    """The version that a control record's value begins with; 0 when it is too short to have one."""
+    """The version at the start of a control record's value; 0 if the value is too short."""
     return int.from_bytes(value[:2], "big", signed=True) if len(value) >= 2 else 0
 
 
 def record_type(control: bool, api_key: int, version: int) -> str:
-    """The name of a record's type, as Kafka's dump tool has it; `UNKNOWN` for a type or version not known here."""
+    """The name of a record's type, as in Kafka's dump tool; `UNKNOWN` for an unknown type or version."""
     cls = (control_records.CONTROL_RECORDS if control else METADATA_RECORDS).get(api_key)
     if cls is None or version not in cls.VERSIONS:
         return UNKNOWN
@@ -177,9 +181,9 @@ def _decoder_for(api_key: int, version: int) -> Decoder | None:
 
 
 def with_short_frame(payload: bytes) -> bytes:
-    """A metadata record's value, each number of whose frame takes one byte: Kafka also reads it in more bytes.
+    """Return a metadata record's value with each number of its frame in one byte: Kafka also reads longer forms.
 
-    The value itself where a number needs more, or where it has no frame.
+    The value is unchanged if a number needs more bytes, or if the value has no frame.
     """
     if len(payload) >= 3 and payload[0] == FRAME_VERSION and max(payload[1:3]) < 0x80:
         return payload

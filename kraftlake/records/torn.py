@@ -1,4 +1,4 @@
-"""Tells what an interrupted write leaves at the end of a file from corruption in the middle of it."""
+"""Distinguishes the remains of an interrupted write at the end of a file from corruption in its middle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ _SUMMED_BYTES = 256 * 1024 * 1024
 
 
 def zeros_from(view: memoryview, start: int) -> int:
-    """Where the zeros begin that `view` ends with, not before `start`; the end if it ends in something else."""
+    """Return the start of the zeros at the end of `view`, not before `start`.
+
+    Returns the end of `view` if it does not end in zeros.
+    """
     end = len(view)
     while end > start:
         chunk = bytes(view[max(start, end - 65536) : end])

@@ -1,8 +1,8 @@
-"""Many metadata records of one type as Arrow columns at once, as SQL wants them: a column a field.
+"""Many metadata records of one type as Arrow columns in bulk, for SQL: one column per field.
 
 Columns have the declaration's snake-case names and Kafka's meaning; UUIDs are Kafka's 22 characters, uint16 is int32. A
-field that a record's version lacks holds its default. Unknown tagged fields have no column, as they have no JSON form.
-Compiled code does it, and objects where a record is not plain.
+field that a record's version lacks holds its default. Unknown tagged fields have no column, since they have no JSON
+form. Compiled code decodes plain records, and the object decoder the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kraftlake.records.column_program import Column, ColumnProgram
 
 _BYTES_AT_ONCE = 2 * 1024 * 1024
-"""Of values: what is set aside for columns is in proportion, and ends of texts are 32-bit numbers."""
+"""The maximum bytes of values decoded at once: columns grow in proportion, and text ends are 32-bit numbers."""
 
 ARROW_TYPES: dict[Primitive, pa.DataType] = {
     Primitive.BOOL: pa.bool_(),
@@ -37,22 +37,21 @@ ARROW_TYPES: dict[Primitive, pa.DataType] = {
 """The Arrow type of each field type."""
 
 Where = Callable[[int], str]
-"""Names the record at an index."""
+"""Returns the name of the record at an index."""
 
 
 @memoized
 def typed_fields(cls: type[Struct]) -> tuple[pa.Field, ...]:
-    """The columns of a record type or struct, in declared order; all of them nullable, as Spark wants them."""
+    """The columns of a record type or struct, in declared order; all of them nullable, as Spark requires."""
     return tuple(pa.field(name, _type(spec)) for name, spec in field_specs(cls))
 
 
 def decode_columns(
     cls: type[Message], payloads: pa.Array, versions: Any, fields: Sequence[str], where: Where
 ) -> list[pa.Array]:
-    """The columns of `fields` of metadata records, all of one type that is known at their `versions`.
+    """Decode `fields` of metadata records into columns; all records are of one type, known at their `versions`.
 
-    `payloads` are their values as binary. Raises CorruptDataError for the first that is broken, which
-    `where(index)` names.
+    `payloads` are their values as binary. Raises CorruptDataError for the first broken one, named by `where(index)`.
     """
     chunks = [
         _decode(cls, payloads.slice(first, count), versions[first : first + count], tuple(fields), _from(where, first))
@@ -85,7 +84,7 @@ def _as_objects(cls: type[Message], payloads: pa.Array, fields: tuple[str, ...],
 
 
 def columns_of_messages(cls: type[Struct], messages: Sequence[Any], fields: Sequence[str]) -> list[pa.Array]:
-    """The same columns of decoded messages."""
+    """Return the same columns from decoded messages."""
     specs = dict(field_specs(cls))
     return [
         pa.array([_plain(specs[name], getattr(message, name)) for message in messages], _type(specs[name]))
@@ -110,7 +109,7 @@ def _type(spec: FieldSpec) -> pa.DataType:
 
 
 def _cuts(payloads: pa.Array) -> Iterator[tuple[int, int]]:
-    """(first, count) of runs of records whose values take _BYTES_AT_ONCE at most, or that are one record."""
+    """Yield (first, count) of runs of records whose values take at most _BYTES_AT_ONCE, or that are a single record."""
     import numpy as np
 
     ends = _ends(payloads)[1:]
@@ -127,7 +126,7 @@ def _cuts(payloads: pa.Array) -> Iterator[tuple[int, int]]:
 
 
 def _ends(payloads: pa.Array) -> Any:
-    """The bounds of the values in the array's data, one more than there are values."""
+    """Return the bounds of the values in the array's data, one more than the number of values."""
     import numpy as np
 
     bounds = payloads.buffers()[1]
@@ -137,7 +136,7 @@ def _ends(payloads: pa.Array) -> Any:
 
 
 def _compiled(cls: type[Message], payloads: pa.Array, versions: Any, fields: tuple[str, ...]) -> list[pa.Array] | None:
-    """The columns by compiled code; None where a record is not plain."""
+    """Decode the columns by compiled code; None if a record is not plain."""
     import numpy as np
 
     from kraftlake.kernels import compiled
@@ -165,7 +164,7 @@ def _compiled(cls: type[Message], payloads: pa.Array, versions: Any, fields: tup
 
 
 def _set_aside(program: ColumnProgram, count: int, size: int) -> Any:
-    """Room for the columns of `count` records whose values take `size` bytes; pages that stay unused cost nothing."""
+    """Allocate the columns of `count` records whose values take `size` bytes; unused pages cost nothing."""
     import numpy as np
 
     from kraftlake.kernels.columns.column_steps import DEEPEST, PLACES, UUID_TEXT, Output
@@ -209,7 +208,7 @@ def _set_aside(program: ColumnProgram, count: int, size: int) -> Any:
 
 
 def _array(column: Column, count: int, out: Any) -> pa.Array:
-    """The Arrow array of a column with `count` elements; ArrowInvalid for a text that is no UTF-8."""
+    """Return the Arrow array of a column with `count` elements; raises ArrowInvalid for text that is not UTF-8."""
     import numpy as np
 
     from kraftlake.kernels.columns.column_steps import PLACES

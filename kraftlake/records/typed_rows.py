@@ -1,7 +1,7 @@
-"""Rows of a log, one a record, with what the records say in typed columns: the form in which SQL reads them.
+"""Rows of a log, one per record, with the records' fields in typed columns: the form for SQL.
 
-Of all types at once each type that has fields is a struct column, null in the rows of other types; of one type its
-fields are columns beside the record's place. Secrets are redacted: texts are "(redacted)", anything else is null.
+In rows of all types, each type with fields is a struct column, null in the rows of other types; in rows of one type,
+its fields are columns beside the record's place. Secrets are redacted: texts are "(redacted)", other values are null.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kraftlake.settings.tables import CONFIGS
 
 PAYLOAD = "payload"
 PLACE = tuple(field.with_nullable(True) for field in LOG_SCHEMA if field.name != PAYLOAD)
-"""What each row begins with: the columns of a lake's log but for the payload, see `LOG_SCHEMA`."""
+"""The first columns of each row: the columns of a lake's log without the payload, see `LOG_SCHEMA`."""
 
 _PLACE_NAMES = tuple(field.name for field in PLACE)
 
 
 @attrs.frozen
 class RecordType:
-    """A record type that has columns: its name in a log, its declaration, whether it is a control record."""
+    """A record type with columns: its name in a log, its declaration, whether it is a control record."""
 
     name: str
     cls: type[Message]
@@ -40,24 +40,27 @@ class RecordType:
 
     @property
     def column(self) -> str:
-        """The name of its struct column."""
+        """The name of the type's struct column."""
         return self.name.lower()
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """Its struct's fields; a control record's `version` is that of the row."""
+        """The fields of the type's struct; a control record's `version` is the row's."""
         return tuple(field for field in typed_fields(self.cls) if not (self.control and field.name == "version"))
 
     @property
     def plain_fields(self) -> dict[str, pa.Field]:
-        """Its fields by their columns beside the record's place; where a name is taken there, it is `record_epoch`."""
+        """The fields by their column names beside the record's place.
+
+        A name already taken there gets the prefix `record_`.
+        """
         names = {field.name: f"record_{field.name}" for field in self.fields if field.name in _PLACE_NAMES}
         return {names.get(field.name, field.name): field for field in self.fields}
 
 
 @memoized
 def record_types() -> dict[str, RecordType]:
-    """Every type by its name in a log, metadata records first, in the order of their api keys."""
+    """All types by name in a log, metadata records first, in the order of their api keys."""
     metadata = [RecordType(type_name(cls), cls, False) for _, cls in sorted(METADATA_RECORDS.items())]
     control = [RecordType(CONTROL_NAMES[key], cls, True) for key, cls in sorted(CONTROL_RECORDS.items())]
     return {kind.name: kind for kind in (*metadata, *control)}
@@ -65,9 +68,9 @@ def record_types() -> dict[str, RecordType]:
 
 @memoized
 def typed_schema(only: str | None = None) -> pa.Schema:
-    """The columns of rows of all types, or of the one named `only` (TOPIC_RECORD, LEADER_CHANGE, UNKNOWN, …).
+    """The columns of rows of all types, or of the type `only` (TOPIC_RECORD, LEADER_CHANGE, UNKNOWN, …).
 
-    `payload` is the value of a record whose type this release does not know, exactly as Kafka wrote it.
+    `payload` is the value of a record whose type is unknown to this release, exactly as Kafka wrote it.
     """
     payload = pa.field(PAYLOAD, pa.binary())
     if only is None:
@@ -79,9 +82,9 @@ def typed_schema(only: str | None = None) -> pa.Schema:
 
 
 def checked_schema(wanted: pa.Schema, only: str | None = None) -> pa.Schema:
-    """`wanted` where it is a part of `typed_schema(only)`: some columns, some fields of their structs, in any order.
+    """Return `wanted` if it is a part of `typed_schema(only)`: some columns, some of their fields, in any order.
 
-    Raises UsageError naming the column that isn't.
+    Raises UsageError naming the first unknown column.
     """
     full = typed_schema(only)
     for field in wanted:
@@ -106,7 +109,7 @@ def _check_part(field: pa.Field, whole: pa.Field, *, record: bool) -> None:
 
 
 def _same_type(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether types are equal but for what may be null."""
+    """Whether types are equal except for nullability."""
     if pa.types.is_list(one) and pa.types.is_list(other):
         return _same_type(one.value_type, other.value_type)
     if pa.types.is_struct(one) and pa.types.is_struct(other):
@@ -122,7 +125,7 @@ def _struct_columns() -> dict[str, RecordType]:
 
 
 def needed_columns(wanted: pa.Schema) -> list[str]:
-    """The columns of `LOG_SCHEMA` that `typed_rows` needs for `wanted`: the payload only where something is decoded."""
+    """The columns of `LOG_SCHEMA` that `typed_rows` needs for `wanted`: the payload only if a column is decoded."""
     names = {"offset", "type", "version", *(name for name in wanted.names if name in _PLACE_NAMES)}
     if set(wanted.names) - set(_PLACE_NAMES):
         names |= {PAYLOAD, "api_key"}
@@ -130,10 +133,10 @@ def needed_columns(wanted: pa.Schema) -> list[str]:
 
 
 def typed_rows(rows: pa.Table, wanted: pa.Schema, only: str | None = None, *, show_secrets: bool = False) -> pa.Table:
-    """The same rows, in the same order, with the columns `wanted` (see `checked_schema`).
+    """Convert rows to the same rows, in the same order, with the columns `wanted` (see `checked_schema`).
 
-    `rows` have the columns `needed_columns(wanted)`; with `only`, those of other types are left out. Raises
-    CorruptDataError naming the offset of a record that is broken.
+    `rows` have the columns `needed_columns(wanted)`; with `only`, rows of other types are dropped. Raises
+    CorruptDataError with the offset of a broken record.
     """
     if only is not None:
         rows = rows.filter(pc.equal(rows.column("type"), only))
@@ -157,7 +160,7 @@ def typed_rows(rows: pa.Table, wanted: pa.Schema, only: str | None = None, *, sh
 
 
 class _Decoder:
-    """The payloads of some rows, decoded type by type as they are asked for."""
+    """The payloads of some rows, decoded type by type on demand."""
 
     def __init__(self, rows: pa.Table, show_secrets: bool) -> None:
         self._rows = rows
@@ -165,14 +168,14 @@ class _Decoder:
         self._places: dict[str, Any] | None = None
 
     def plain_columns(self, kind: RecordType, wanted: Sequence[str]) -> dict[str, pa.Array]:
-        """Those of the wanted columns that are fields of a type; all rows are of it."""
+        """The wanted columns that are fields of a type; all rows are of this type."""
         fields = {name: field.name for name, field in kind.plain_fields.items() if name in wanted}
         if not fields:  # there may be no payloads
             return {}
         return dict(zip(fields, self._decode(kind, list(fields.values()), None), strict=True))
 
     def struct_column(self, kind: RecordType, names: Sequence[str]) -> pa.Array:
-        """A struct for each row, null for those of other types."""
+        """Return a struct for each row, null for those of other types."""
         import numpy as np
 
         count = self._rows.num_rows
@@ -190,14 +193,14 @@ class _Decoder:
         return structs.take(pa.array(index, mask=index < 0))
 
     def unknown_payloads(self) -> pa.Array:
-        """The payloads of records of unknown types, null where they aren't shown."""
+        """Return the payloads of records of unknown types, null for other rows."""
         if not self._show_secrets:
             return pa.nulls(self._rows.num_rows, pa.binary())
         unknown = pc.equal(_flat(self._rows.column("type")), UNKNOWN)
         return pc.if_else(unknown, _flat(self._rows.column(PAYLOAD)), pa.scalar(None, pa.binary()))
 
     def _places_of(self, type_: str) -> Any:
-        """The rows of a type, in order."""
+        """Return the indices of a type's rows, in order."""
         import numpy as np
 
         if self._places is None:
@@ -231,7 +234,7 @@ class _Decoder:
 
 
 def _control_columns(kind: RecordType, payloads: pa.Array, names: Sequence[str], where: Any) -> list[pa.Array]:
-    """Control records are few: one by one."""
+    """Decode control records one by one, since they are few."""
     messages = []
     for index, payload in enumerate(payloads.to_pylist()):
         try:
@@ -242,7 +245,7 @@ def _control_columns(kind: RecordType, payloads: pa.Array, names: Sequence[str],
 
 
 def _redact(cls: type[Message], columns: dict[str, pa.Array]) -> None:
-    """Hide what a record type declares as secret."""
+    """Hide the secret fields of a record type."""
     for name in secret_fields(cls):
         if name in columns:
             columns[name] = (
@@ -251,7 +254,7 @@ def _redact(cls: type[Message], columns: dict[str, pa.Array]) -> None:
 
 
 def _shown_configs(columns: dict[str, pa.Array]) -> pa.Array:
-    """The values of configs, of which those that may be secrets are hidden."""
+    """Return the values of configs, with possible secrets hidden."""
     public = pa.nulls(len(columns["value"]), pa.bool_()).fill_null(False)
     names = columns["name"].unique().to_pylist()
     for resource_type in CONFIGS:

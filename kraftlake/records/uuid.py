@@ -21,7 +21,7 @@ class Uuid(bytes):
 
     @classmethod
     def from_string(cls, text: str) -> Uuid:
-        """The Uuid that Kafka prints as `text`; ValueError when it is not 22 characters of base64."""
+        """Parse Kafka's text form; raises ValueError unless `text` is 22 characters of base64."""
         import base64
 
         try:
@@ -34,7 +34,7 @@ class Uuid(bytes):
 
     @classmethod
     def random(cls) -> Uuid:
-        """A new one whose text doesn't begin with a dash, which a command line would take for an option."""
+        """Return a new id whose text doesn't begin with a dash, which a command line would interpret as an option."""
         import uuid
 
         while str(made := cls(uuid.uuid4().bytes)).startswith("-"):

@@ -1,4 +1,4 @@
-"""The values of batches as columns of a lake's log, without an object a record. Imports numpy and pyarrow."""
+"""The values of batches as columns of a lake's log, without an object per record. Imports numpy and pyarrow."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kraftlake.records.serde import record_type
 
 
 def has_plain_frames(values: BatchValues) -> bool:
-    """Whether each value begins with a metadata record's frame of three bytes, as all of Kafka's do so far."""
+    """Whether each value begins with a metadata record's frame of three bytes, as all values of Kafka do so far."""
     return _frame_kinds(values) is not None
 
 
 def columns_of_values(values: BatchValues) -> dict[str, pa.Array] | None:
-    """The columns of `to_rows`, of many batches at once; None where a frame is not plain."""
+    """Return the columns of `to_rows`, in bulk; None if a frame is not plain."""
     count = values.record_count
     kinds = _frame_kinds(values)
     if kinds is None:
@@ -42,7 +42,7 @@ def columns_of_values(values: BatchValues) -> dict[str, pa.Array] | None:
 
 
 def _frame_kinds(values: BatchValues) -> Any:
-    """The frame of each value as 128 × api key + version (int64[n]); None where one isn't three plain bytes."""
+    """Return the frame of each value as 128 × api key + version (int64[n]); None if one isn't three plain bytes."""
     if (values.stops - values.starts < 3).any():
         return None
     frames, keys, versions = (values.data[values.starts + place] for place in range(3))
@@ -52,7 +52,7 @@ def _frame_kinds(values: BatchValues) -> Any:
 
 
 def _payloads(values: BatchValues) -> pa.Array:
-    """The values without the bytes between them: of an array of values and gaps, every other element."""
+    """Return the values without the bytes between them: every other element of an array of values and gaps."""
     bounds = np.column_stack((values.starts, values.stops)).reshape(-1)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(values.data)]
     spread = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)

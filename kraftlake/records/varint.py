@@ -1,4 +1,4 @@
-"""Kafka's variable-length integers: 7 bits a byte, the least significant first; zigzag where signed.
+"""Kafka's variable-length integers: 7 bits per byte, the least significant first; zigzag if signed.
 
 Source: org.apache.kafka.common.utils.ByteUtils.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 
 class MalformedError(Exception):
-    """Bytes that break the format; callers turn it into a CorruptDataError that says where."""
+    """Reports bytes that violate the format; callers convert it to a CorruptDataError with the place."""
 
 
 def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The unsigned 32-bit number at `position` and the position after it.
+    """Read the unsigned 32-bit number at `position`; returns it and the position after it.
 
-    Raises MalformedError when it is longer than 5 bytes or above 2³²-1, IndexError when the bytes end.
+    Raises MalformedError for more than 5 bytes or a number above 2³²-1, IndexError if the bytes end.
     """
     value = data[position]
     position += 1
@@ -32,15 +32,18 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The signed (zigzag) 32-bit number at `position` and the position after it; raises as `read_uvarint`."""
+    """Read the signed (zigzag) 32-bit number at `position`; returns it and the position after it.
+
+    Raises as `read_uvarint`.
+    """
     value, position = read_uvarint(data, position)
     return (value >> 1) ^ -(value & 1), position
 
 
 def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The signed (zigzag) 64-bit number at `position` and the position after it.
+    """Read the signed (zigzag) 64-bit number at `position`; returns it and the position after it.
 
-    Raises MalformedError when it is longer than 10 bytes or 64 bits, IndexError when the bytes end.
+    Raises MalformedError for more than 10 bytes or 64 bits, IndexError if the bytes end.
     """
     value = 0
     for shift in range(0, 70, 7):
@@ -55,7 +58,7 @@ def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def uvarint(value: int) -> bytes:
-    """The bytes of an unsigned number; ValueError when it is negative."""
+    """Encode an unsigned number; raises ValueError for a negative one."""
     if 0 <= value < 0x80:
         return _ONE_BYTE[value]
     if value < 0:
@@ -69,7 +72,7 @@ def uvarint(value: int) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """The bytes of a signed number, 32 or 64 bits."""
+    """Encode a signed number, 32 or 64 bits."""
     return uvarint((value << 1) ^ (value >> 63))
 
 

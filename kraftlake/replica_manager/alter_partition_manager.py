@@ -1,4 +1,4 @@
-"""Sends the ISR changes that leaders propose to the controller, in batches, one request at a time.
+"""Sends ISR changes proposed by leaders to the controller, in batches, one request at a time.
 
 Source: org.apache.kafka.server.partition.DefaultAlterPartitionManager.
 """
@@ -64,7 +64,7 @@ class BatchingAlterPartitionManager:
     _schedule: Callable[[float, Callable[[], None]], None]
     _lock: RLock = attrs.field(factory=RLock, init=False)
     _inflight: object | None = attrs.field(default=None, init=False)
-    """The attempt that is not answered yet."""
+    """The unanswered attempt, if any."""
     _unsent: dict[TopicIdPartition, tuple[LeaderAndIsr, Callable[[AlterPartitionAnswer], None]]] = attrs.field(
         factory=dict, init=False
     )

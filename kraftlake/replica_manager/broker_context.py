@@ -1,4 +1,4 @@
-"""What the replica manager, the partitions and the fetchers of one broker share."""
+"""The context shared by a broker's replica manager, partitions and fetchers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from kraftlake.runtime.clock import Clock
 
 
 class DelayedOperations(Protocol):
-    """The requests that wait for an event of a partition. Never called while a partition's lock is held."""
+    """The requests that wait for an event of a partition.
+
+    The methods are never called while a partition's lock is held.
+    """
 
     def check_and_complete_all(self, topic_partition: TopicPartition) -> None:
         """Complete the requests that waited for a higher high or low watermark: fetch, produce, delete records."""
@@ -71,7 +74,7 @@ class BrokerContext:
         directory: str | None = None,
         reason: str = "",
     ) -> None:
-        """Report a transition to the listener, if there is one."""
+        """Report a transition to the listener, if any."""
         if self.listener is not None:
             self.listener(
                 Transition(

@@ -14,7 +14,7 @@ from kraftlake.records.uuid import Uuid
 
 
 class BrokerState(NamedTuple):
-    """A replica in an ISR and the epoch of its broker, −1 where the epoch is unknown (KIP-903)."""
+    """A replica in an ISR and the epoch of its broker, −1 if the epoch is unknown (KIP-903)."""
 
     broker_id: int
     broker_epoch: int
@@ -22,7 +22,7 @@ class BrokerState(NamedTuple):
 
 @attrs.frozen(kw_only=True)
 class LeaderAndIsr:
-    """A partition's leader and ISR, as a leader proposes or the controller has decided them."""
+    """A partition's leader and ISR, as proposed by a leader or decided by the controller."""
 
     leader: int
     leader_epoch: int
@@ -52,7 +52,7 @@ class AlterPartitionManager(Protocol):
         leader_and_isr: LeaderAndIsr,
         on_answer: Callable[[AlterPartitionAnswer], None],
     ) -> None:
-        """Propose a state. Calls `on_answer` at most once: never for a proposal that was lost with its channel.
+        """Propose a state. Calls `on_answer` at most once, and never for a proposal that was lost with its channel.
 
         Answers OPERATION_NOT_ATTEMPTED while an earlier proposal for the partition is not answered.
         """

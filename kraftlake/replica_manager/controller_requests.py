@@ -1,4 +1,4 @@
-"""The requests of a broker to the active controller, as Kafka's protocol has them.
+"""The requests of a broker to the active controller in Kafka's protocol.
 
 Source: org.apache.kafka.server.partition.DefaultAlterPartitionManager, org.apache.kafka.server.AssignmentsManager,
 org.apache.kafka.server.BrokerLifecycleManager.
@@ -58,9 +58,9 @@ def register_broker(
 def send_heartbeat(
     quorum: QuorumObserver, request: BrokerHeartbeatRequest, *, timeout: float
 ) -> BrokerHeartbeatResponse:
-    """Send a heartbeat; version 1, which has the log directories, or 2, which has those that are cordoned.
+    """Send a heartbeat; version 1, which has the log directories, or 2, which also has the cordoned ones.
 
-    Raises as `register_broker`, and NodeError where the controllers are too old to cordon directories.
+    Raises as `register_broker`, and NodeError if the controllers are too old for cordoned directories.
     """
 
     def make(module: Any) -> Any:
@@ -120,7 +120,7 @@ def alter_partition(
 
 
 def _decided(one: Any) -> LeaderAndIsr:
-    """The state of a partition that the controller answers; it does not repeat the brokers' epochs."""
+    """Return a partition's state from the controller's answer, which does not repeat the brokers' epochs."""
     return LeaderAndIsr(
         leader=int(one.leader_id),
         leader_epoch=int(one.leader_epoch),

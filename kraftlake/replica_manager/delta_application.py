@@ -149,7 +149,7 @@ class DeltaApplication:
             manager.stop_partitions(to_stop)
 
     def _why_stopped(self, registration: PartitionRegistration) -> str:
-        """Why a broker that is shutting down stops to follow; empty where it goes on."""
+        """The reason for which a broker that is shutting down stops following; empty if it continues."""
         if not self._manager.in_controlled_shutdown:
             return ""
         if registration.leader == NO_LEADER:
@@ -209,10 +209,10 @@ class DeltaApplication:
             self._manager.log_dir_fetchers.add_fetcher_for_partitions(states)
 
     def _report_directory(self, partition: TopicIdPartition, assigned: Uuid) -> None:
-        """Tell the controller the log directory of a replica, where the metadata says another one.
+        """Report a replica's log directory to the controller, where the metadata names another one.
 
         No report is due when the metadata names the directory of the future log: the fetcher that promotes the future
-        log has reported it. Any other move is restarted after the report, so that the controller hears of the move's
+        log has reported it. Any other move is restarted after the report, so that the controller receives the move's
         directory last.
         """
         name, logs, fetchers = partition.topic_partition, self._context.log_manager, self._manager.log_dir_fetchers
@@ -271,7 +271,7 @@ class DeltaApplication:
 
 
 def why_leaderless(registration: PartitionRegistration, image: MetadataImage) -> str:
-    """Why a partition has no leader, as far as the image tells: the state of each broker that may lead."""
+    """The reason why a partition has no leader, as far as the image shows: the state of each broker that may lead."""
     candidates = registration.isr or registration.elr
     if not candidates:
         return "no replica is in sync"
@@ -298,7 +298,7 @@ def initial_fetch_offset(log: PartitionLog) -> int:
 
 
 def future_fetch_state(partition: Partition, future: PartitionLog) -> InitialFetchState:
-    """Where the copy of a replica into its future log starts; the leader is this broker."""
+    """The start of the copy of a replica into its future log; the leader is this broker."""
     return InitialFetchState(
         topic_id=partition.topic_id,
         leader=BrokerEndPoint(partition.context.broker_id, "localhost", -1),

@@ -41,7 +41,7 @@ class InvalidTopicError(ReplicationError):
 
 
 class NotLeaderOrFollowerError(ReplicationError):
-    """This broker does not lead the partition, or has no replica of it."""
+    """The broker does not lead the partition, or has no replica of it."""
 
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -89,13 +89,13 @@ class PolicyViolationError(ReplicationError):
 
 
 class CorruptRecordError(ReplicationError):
-    """Bytes that are no record batch, or a batch with a wrong checksum."""
+    """The bytes are not a record batch, or the batch has a wrong checksum."""
 
     code = ErrorCode.CORRUPT_MESSAGE
 
 
 class UnsupportedForMessageFormatError(ReplicationError):
-    """Records of format 0 or 1, which Kafka wrote before 0.11, and which are no damage."""
+    """The records have format 0 or 1, which Kafka wrote before 0.11; they are not damaged."""
 
     code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
@@ -113,7 +113,7 @@ class RecordBatchTooLargeError(ReplicationError):
 
 
 class RecordError(NamedTuple):
-    """What is wrong with one record of a batch: its place in it, and whether it is the record's time."""
+    """An invalid record of a batch: its position, the error, and whether the error is about the timestamp."""
 
     place: int
     message: str
@@ -121,7 +121,7 @@ class RecordError(NamedTuple):
 
 
 class InvalidBatchError(ReplicationError):
-    """A client's batch that can't be appended; `records` are those at fault, as far as single ones are."""
+    """The client's batch can't be appended; `records` are the invalid records, if single ones are invalid."""
 
     def __init__(self, message: str, records: tuple[RecordError, ...] = ()) -> None:
         super().__init__(message)
@@ -129,13 +129,13 @@ class InvalidBatchError(ReplicationError):
 
 
 class InvalidRecordError(InvalidBatchError):
-    """A client's batch that breaks a rule of its topic."""
+    """The client's batch violates a rule of its topic."""
 
     code = ErrorCode.INVALID_RECORD
 
 
 class InvalidTimestampError(InvalidBatchError):
-    """A client's batch with a time that its topic does not allow."""
+    """The client's batch has a timestamp that its topic does not allow."""
 
     code = ErrorCode.INVALID_TIMESTAMP
 

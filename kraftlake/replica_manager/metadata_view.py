@@ -1,4 +1,4 @@
-"""What replication reads from the newest image."""
+"""The parts of the newest image that replication reads."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MetadataView:
         return self.leader_of(topic_partition) is not None
 
     def leader_of(self, topic_partition: TopicPartition) -> int | None:
-        """The leader of a partition, −1 for a partition without a leader; None where the partition does not exist."""
+        """The leader of a partition, −1 without a leader; None if the partition does not exist."""
         topic = self.image.topics.get_topic(topic_partition.topic)
         partition = None if topic is None else topic.partitions.get(topic_partition.partition)
         return None if partition is None else partition.leader

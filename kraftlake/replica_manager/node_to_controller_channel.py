@@ -35,19 +35,19 @@ R = TypeVar("R")
 _log = get_logger(__name__)
 _BACKOFF: Final = Backoff(base=0.05, cap=1.0)
 _TOLD_FROM: Final = 8
-"""The first failure of a request that is told, after about three seconds: controllers start, or one takes over."""
+"""The first failed attempt that is logged, after about three seconds, in which a controller may start or take over."""
 
 
 class NodeToControllerChannel:
-    """A channel with a connection and a thread of its own; it sends its requests one at a time, in their order.
+    """A channel with its own connection and thread; it sends its requests one at a time, in order.
 
-    `addresses` are those of controllers, or return them; the active one is found through them. `active` is asked before
-    each attempt where that is known without them, so that none waits for a controller that was replaced. A request is
-    sent again, after a pause with jitter, until a controller has answered it or `retry_timeout_ms` have passed since it
-    was given to the channel (None: without limit); each attempt may take `request_timeout_ms`
-    (`controller.socket.timeout.ms`). A controller that refuses the broker's certificate or login ends the request at
-    once, as if the time were over. After `close` no more callbacks are called. Kafka's broker has three channels: for
-    its lifecycle, for ISRs, and for directories.
+    `addresses` are the controllers' addresses, or a function for them; the active controller is found through them.
+    `active` returns the active controller from another source, and is called before each attempt, so that no attempt
+    waits for a replaced controller. A request is sent again, after a pause with jitter, until a controller has answered
+    it or `retry_timeout_ms` have passed since it was given to the channel (None: without limit); each attempt may take
+    `request_timeout_ms` (`controller.socket.timeout.ms`). A controller that refuses the broker's certificate or login
+    ends the request at once, like a timeout. After `close` no callback is called. Kafka's broker has three channels:
+    for its lifecycle, for ISRs, and for directories.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class NodeToControllerChannel:
         self._queue = KafkaEventQueue(self._clock, f"to-controller-{name}", cleanup=self._quorum.close)
 
     def send(self, request: LifecycleRequest, on_answer: Callable[[LifecycleResponse | None], None]) -> None:
-        """Register, or send a heartbeat; calls `on_answer` once, with None when no controller has answered in time."""
+        """Register, or send a heartbeat; calls `on_answer` once, with None if no controller has answered in time."""
 
         def ask(timeout: float) -> LifecycleResponse:
             if isinstance(request, BrokerRegistrationRequest):
@@ -127,7 +127,7 @@ class NodeToControllerChannel:
         self._queue.append(FunctionEvent(run, raise_unless_closed))
 
     def _answer(self, ask: Callable[[float], R], deadline_ns: int | None) -> R | None:
-        """The answer of the active controller; None where the time is over, or the channel is being closed."""
+        """Return the answer of the active controller; None after the timeout, and while the channel is being closed."""
         failures = 0
         while not self._closing.is_set():
             left_s = self._request_timeout_s

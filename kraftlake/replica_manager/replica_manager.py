@@ -1,4 +1,4 @@
-"""The replicas of one broker: what it hosts, leads and follows."""
+"""The replicas that one broker hosts, leads and follows."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from kraftlake.runtime.scheduler import ScheduledTask, Scheduler
 _log = get_logger(__name__)
 
 IDLE_CHECK_MS: Final = 10_000
-"""The interval at which idle log directory fetchers end: such a fetcher removes a replica that has been moved."""
+"""The interval at which idle log directory fetchers are ended: a fetcher drops each replica that has been moved."""
 
 
 class ReplicaManager:
-    """What a broker does with its replicas when metadata changes. Source: kafka.server.ReplicaManager.
+    """Applies metadata changes to a broker's replicas. Source: kafka.server.ReplicaManager.
 
     Pure except for its locks: `context` has the clock, the logs and the controller; `fetchers` makes the fetchers of
     other brokers' leaders, `log_dir_fetchers` those that copy replicas to another log directory. `scheduler` runs the
@@ -55,7 +55,7 @@ class ReplicaManager:
         self.context = context
         self.in_controlled_shutdown = False
         self.producer_id_expiration_ms = config.producer_id_expiration_ms
-        """How long producers are remembered after their last records; may be set at any time."""
+        """The time in ms after its last records at which a producer is forgotten; may be set at any time."""
         self.replica_fetchers = FetcherManager(fetchers, config.num_replica_fetchers, listener)
         self.log_dir_fetchers = FetcherManager(log_dir_fetchers, config.num_replica_alter_log_dirs_threads, listener)
         self.lock = RLock()
@@ -83,7 +83,7 @@ class ReplicaManager:
         )
 
     def start_high_watermark_check_point_thread(self) -> None:
-        """Start to checkpoint the high watermarks, once the first metadata has given each partition its own."""
+        """Start to checkpoint the high watermarks, once the first metadata has initialized them."""
         self._schedule(
             "highwatermark-checkpoint",
             self.checkpoint_high_watermarks,
@@ -108,10 +108,10 @@ class ReplicaManager:
             DeltaApplication(self.context, self, topics_delta, new_image, changes).run()
 
     def stop_reassigned(self, new_image: MetadataImage) -> None:
-        """Stop replicas of topics in the image that it does not place on this broker, and delete their logs.
+        """Stop replicas of existing topics that the image does not place on this broker, and delete their logs.
 
-        For an image that a snapshot has brought: to its delta all partitions are new, and no replica is one that left.
-        Kafka 4.4 goes on with such replicas until it is restarted, as the leader of an old epoch too.
+        For an image from a snapshot: in its delta all partitions are new, and no replica is removed. Kafka 4.4
+        continues such replicas until its restart, even as the leader of an old epoch.
         """
         me = self.context.broker_id
         with self.lock:
@@ -150,10 +150,10 @@ class ReplicaManager:
         return (partition for partition in self.online_partitions() if partition.leader_log is not None)
 
     def partition_or_raise(self, topic_partition: TopicPartition) -> Partition:
-        """The online partition.
+        """Return the online partition.
 
-        Raises KafkaStorageError when it is offline, NotLeaderOrFollowerError when only other brokers host it,
-        UnknownTopicOrPartitionError when it does not exist.
+        Raises KafkaStorageError if it is offline, NotLeaderOrFollowerError if only other brokers host it,
+        UnknownTopicOrPartitionError if it does not exist.
         """
         hosted = self._partitions.get(topic_partition)
         if isinstance(hosted, Partition):
@@ -165,9 +165,9 @@ class ReplicaManager:
         raise UnknownTopicOrPartitionError(f"There is no partition {topic_partition}.")
 
     def get_or_create_partition(self, topic_partition: TopicPartition, topic_id: Uuid) -> tuple[Partition, bool] | None:
-        """The partition, and whether it is new to the broker; None while its log directory is offline.
+        """Return the partition, and whether it is new to the broker; None while its log directory is offline.
 
-        Raises InconsistentTopicIdError when it is hosted for another topic of the same name.
+        Raises InconsistentTopicIdError if the broker hosts a partition of another topic of the same name.
         """
         hosted = self._partitions.get(topic_partition)
         if isinstance(hosted, Partition):
@@ -223,7 +223,7 @@ class ReplicaManager:
             self.context.delayed_operations.check_and_complete_all(partition)
 
     def mark_future_for_truncation(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Truncate the future log of a replica, if there is one: the replica itself was truncated to `offset`."""
+        """Truncate the future log of a replica, if any: the replica itself was truncated to `offset`."""
         fetcher = self.log_dir_fetchers.fetcher_of(self.context.broker_id, topic_partition)
         if fetcher is not None:
             fetcher.mark_for_truncation(topic_partition, offset)
@@ -244,7 +244,7 @@ class ReplicaManager:
     def handle_log_dir_failure(self, directory: str) -> None:
         """Take the replicas in a failed log directory offline, and report the directory to the controller, once.
 
-        Raises LogDirNotFoundError when the broker has no such directory.
+        Raises LogDirNotFoundError if the broker has no such directory.
         """
         logs = self.context.log_manager
         is_online = logs.is_log_dir_online(directory)
@@ -270,14 +270,14 @@ class ReplicaManager:
 
     @contextmanager
     def guarding(self, topic_partition: TopicPartition) -> Iterator[None]:
-        """Keep metadata changes and fetchers away from a replica, for work on its logs."""
+        """Block metadata changes and fetchers of a replica during work on its logs."""
         with self.lock:
             partition = self.online_partition(topic_partition)
             with nullcontext() if partition is None else partition.lock:
                 yield
 
     def begin_controlled_shutdown(self) -> None:
-        """From now on, stop followers whose partition has no leader, and followers outside the ISR."""
+        """Begin to stop followers whose partition has no leader, and followers outside the ISR."""
         if not self.in_controlled_shutdown:
             self.in_controlled_shutdown = True
             self.context.tell(TransitionKind.SHUTDOWN_BEGUN)
@@ -288,7 +288,7 @@ class ReplicaManager:
             partition.in_sync.maybe_shrink()
 
     def remove_expired_producers(self) -> None:
-        """Remove from all logs the producers that wrote nothing for `producer.id.expiration.ms`."""
+        """Remove from all logs the producers without writes for `producer.id.expiration.ms`."""
         now = self.context.clock.milliseconds()
         for partition in self.online_partitions():
             with partition.lock:
@@ -308,7 +308,7 @@ class ReplicaManager:
                 _log.error("high_watermarks_not_checkpointed", directory=directory, error=str(error))
 
     def shutdown(self, *, checkpoint: bool = True) -> None:
-        """End the tasks and fetchers, and with `checkpoint` write the high watermarks."""
+        """End the tasks and fetchers; `checkpoint` also writes the high watermarks."""
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()

@@ -14,9 +14,9 @@ _GROUP: Final = "kafka.server"
 
 
 def gauges(manager: ReplicaManager) -> dict[str, int]:
-    """The present values of kafka.server.ReplicaManager's metrics by name.
+    """The current values of kafka.server.ReplicaManager's metrics by name.
 
-    Names that end in PerSecCount count since the start; the others count the partitions that are hosted now.
+    Names that end in PerSecCount count since the start; the others count the currently hosted partitions.
     """
     online = list(manager.online_partitions())
     leading = [partition.in_sync for partition in online if partition.leader_log is not None]
@@ -35,7 +35,7 @@ def gauges(manager: ReplicaManager) -> dict[str, int]:
 
 
 def fetcher_gauges(fetchers: FetcherManager) -> dict[str, int]:
-    """The present values of the metrics of kafka.server.AbstractFetcherManager by name."""
+    """The current values of the metrics of kafka.server.AbstractFetcherManager by name."""
     lags = [lag for fetcher in fetchers.fetchers().values() for lag in fetcher.figures().lags.values()]
     return {"MaxLag": max(lags, default=0), "FailedPartitionsCount": len(fetchers.failed_partitions)}
 

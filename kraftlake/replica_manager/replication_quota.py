@@ -1,4 +1,4 @@
-"""Throttled replication: which replicas may be delayed, and whether the allowed rate is exceeded."""
+"""Throttled replication: the replicas that may be delayed, and the measured and allowed rates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ReplicationQuota:
         """The allowed rate; may be set at any time."""
 
     def throttle(self, topic: str, partitions: Collection[int] | None) -> None:
-        """Throttle these partitions of a topic instead of those before; None means all of them."""
+        """Throttle these partitions of a topic in place of the previous ones; None means all of them."""
         self._throttled[topic] = None if partitions is None else frozenset(partitions)
 
     def release(self, topic: str) -> None:
@@ -47,7 +47,7 @@ class ReplicationQuota:
         return partitions is None or partition.partition in partitions
 
     def is_exceeded(self) -> bool:
-        """Whether the rate measured now is above the allowed rate."""
+        """Whether the current rate is above the allowed rate."""
         allowed = self.bytes_per_second
         return allowed is not None and self.rate() > allowed
 
@@ -76,7 +76,7 @@ class ReplicationQuota:
 
 
 def throttled_partitions(value: str, broker_id: int) -> frozenset[int] | None:
-    """The partitions that `(leader|follower).replication.throttled.replicas` names for a broker; None means all.
+    """Return the partitions that `(leader|follower).replication.throttled.replicas` names for a broker; None means all.
 
     `value` is `partition:broker,…`, or `*` for all partitions. Raises UsageError for any other value. Source:
     kafka.server.TopicConfigHandler.

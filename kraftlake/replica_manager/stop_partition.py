@@ -9,7 +9,7 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 
 @attrs.frozen(kw_only=True)
 class StopPartition:
-    """A replica to stop, with `delete_local_log` for good: its log is deleted."""
+    """A replica to stop; with `delete_local_log` its log is deleted."""
 
     partition: TopicPartition
     delete_local_log: bool

@@ -54,7 +54,7 @@ class Transition:
 
     `partition` is None for a fetcher and for the broker. `before` and `after` are the partition's states in the images
     before and after the delta, None where the partition does not exist. `offset` is the offset at which fetching
-    starts, `directory` the log directory concerned, `reason` the cause in words where the kind does not tell it.
+    starts, `directory` the log directory concerned, `reason` the cause in words unless the kind implies it.
     """
 
     kind: TransitionKind

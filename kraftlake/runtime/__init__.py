@@ -1,3 +1,3 @@
-"""What all rooms use: errors, clocks, event queues, metrics, logging, moments of a log, tables for notebooks."""
+"""Basic tools for all packages: errors, clocks, event queues, metrics, logging, moments, tables for notebooks."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Checks of arguments of public functions: a value of the wrong type is a UsageError that shows the value.
+"""Checks of arguments of public functions: a value of the wrong type raises a UsageError that shows the value.
 
 The functions that use a value check its meaning: whether an offset is in the log, or a path exists.
 """
@@ -19,7 +19,10 @@ _BITS = 63
 
 
 def whole(given: Any, what: str = "an offset", *, least: int | None = None) -> int:
-    """A whole number, also one of numpy's, that fits into Kafka's 64 bits; `least` is the lowest allowed value."""
+    """Return a whole number, also one of numpy's, that fits into Kafka's 64 bits.
+
+    `least` is the lowest allowed value.
+    """
     try:
         number = operator.index(given)
     except TypeError:
@@ -32,17 +35,17 @@ def whole(given: Any, what: str = "an offset", *, least: int | None = None) -> i
 
 
 def whole_or_none(given: Any, what: str = "an offset", *, least: int | None = None) -> int | None:
-    """As `whole`, but None is allowed."""
+    """The same as `whole`, with None allowed."""
     return None if given is None else whole(given, what, least=least)
 
 
 def text(given: Any, what: str) -> str:
-    """A string."""
+    """Return a string."""
     return instance(given, str, what)
 
 
 def path_text(given: str | os.PathLike[str], what: str = "a path") -> str:
-    """A path or URI as text: not empty, and without a null character."""
+    """Return a path or URI as text: not empty, and without a null character."""
     try:
         path = os.fspath(given)
     except TypeError:
@@ -53,12 +56,12 @@ def path_text(given: str | os.PathLike[str], what: str = "a path") -> str:
 
 
 def path_texts(given: Iterable[str | os.PathLike[str]], what: str = "a path") -> tuple[str, ...]:
-    """A list of paths; a single path is not allowed."""
+    """Return a list of paths; a single path is not allowed."""
     return tuple(path_text(path, what) for path in several(given, f"a list of which each is {what}"))
 
 
 def texts(given: Iterable[str], what: str) -> tuple[str, ...]:
-    """A list of strings; a single string is not allowed."""
+    """Return a list of strings; a single string is not allowed."""
     return tuple(text(one, what) for one in several(given, f"a list of which each is {what}"))
 
 
@@ -67,14 +70,14 @@ def instance(given: Any, kind: type[T], what: str) -> T: ...
 @overload
 def instance(given: Any, kind: tuple[type[Any], ...], what: str) -> Any: ...
 def instance(given: Any, kind: Any, what: str) -> Any:
-    """An instance of a class, or of one of several classes."""
+    """Return an instance of a class, or of one of several classes."""
     if not isinstance(given, kind):
         raise _refused(given, what)
     return given
 
 
 def several(given: Any, what: str) -> list[Any]:
-    """A list of anything; a single string or path is not allowed."""
+    """Return a list of any values; a single string or path is not allowed."""
     if isinstance(given, str | bytes | os.PathLike):
         raise _refused(given, what)
     try:

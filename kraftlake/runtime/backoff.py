@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt."""
+"""Delays between attempts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import attrs
 class Backoff:
     """Pauses in seconds that begin at `base` and grow by `factor` with each failure, up to `cap`.
 
-    `jitter` (0 to 1) is the largest part of a pause by which it is made shorter or longer, so that many clients that
-    failed at once do not come back at once. Source: org.apache.kafka.common.utils.ExponentialBackoff.
+    `jitter` (0 to 1) is the maximum share by which a pause is shortened or extended, so that clients that failed
+    together do not retry together. Source: org.apache.kafka.common.utils.ExponentialBackoff.
     """
 
     base: float
@@ -26,7 +26,10 @@ class Backoff:
         assert 0 <= self.jitter < 1, "a pause does not vanish"
 
     def pause(self, failures: int, random: float) -> float:
-        """The pause after so many failures in a row (1 or more); `random` is from 0 to 1, and 0.5 means no jitter."""
+        """The pause after `failures` consecutive failures (1 or more).
+
+        `random` is from 0 to 1, and 0.5 means no jitter.
+        """
         growths = min(failures - 1, math.log(self.cap / self.base, self.factor))
         pause: float = self.base * self.factor**growths
         return min(self.cap, pause * (1 + self.jitter * (2 * random - 1)))

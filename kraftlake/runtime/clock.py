@@ -45,7 +45,7 @@ class ManualClock:
         return self._now_ns
 
     def advance(self, milliseconds: float) -> None:
-        """Add to the time; ValueError for a negative duration."""
+        """Advance the time; raises ValueError for a negative duration."""
         if milliseconds < 0:
             raise ValueError(f"time can't go back by {-milliseconds} ms")
         self._now_ns += round(milliseconds * 1_000_000)

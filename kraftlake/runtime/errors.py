@@ -19,7 +19,7 @@ class UsageError(KraftlakeError):
 
 
 class NotASourceError(KraftlakeError):
-    """The path does not exist, or does not hold a metadata log; the message says what it is."""
+    """The path does not exist, or does not hold a metadata log; the message names its content."""
 
 
 class CorruptDataError(KraftlakeError):
@@ -47,7 +47,7 @@ class OffsetError(KraftlakeError):
 
 
 class NoSuchThingError(KraftlakeError):
-    """A topic, broker, config or another thing that is asked for by its name is not there at an offset."""
+    """A topic, broker, config or another named object does not exist at an offset."""
 
 
 class ImportConflictError(KraftlakeError):
@@ -59,11 +59,11 @@ class LakeError(KraftlakeError):
 
 
 class RefusedReadError(LakeError):
-    """The disk or the object store refuses a read of a lake, which says nothing about the lake: a later try may do."""
+    """The disk or the object store refuses a read of a lake, independent of the lake's content: a retry may succeed."""
 
 
 class FencedEpochError(LakeError):
-    """A later epoch than the writer's was claimed; none of the append is, or will be, in the log."""
+    """A later epoch than the writer's was claimed; no part of the append is, or will be, in the log."""
 
     def __init__(self, epoch: int, current_epoch: int) -> None:
         super().__init__(
@@ -74,7 +74,7 @@ class FencedEpochError(LakeError):
 
 
 class EndOffsetError(LakeError):
-    """The writer expects another end of the log; none of the append is in the log."""
+    """The writer expects another end of the log; no part of the append is in the log."""
 
     def __init__(self, expected: int, actual: int) -> None:
         super().__init__(
@@ -89,7 +89,7 @@ class QueueFullError(KraftlakeError):
 
 
 class UnwritableMetadataError(KraftlakeError):
-    """An image holds what its metadata.version has no record for (Kafka's UnwritableMetadataException)."""
+    """An image has state that its metadata.version can't express as records (Kafka's UnwritableMetadataException)."""
 
 
 class EnvironmentFaultError(KraftlakeError):

@@ -38,7 +38,7 @@ Deadline = int | Callable[[int | None], int]
 
 
 def earliest(deadline_ns: int) -> Callable[[int | None], int]:
-    """Keep the earlier of the tag's deadline and `deadline_ns` (EventQueue.EarliestDeadlineFunction)."""
+    """Return a function that keeps the earlier deadline (EventQueue.EarliestDeadlineFunction)."""
     return lambda existing: deadline_ns if existing is None else min(existing, deadline_ns)
 
 
@@ -48,7 +48,7 @@ class _Entry:
     number: int
     deadline_ns: int | None = None
     tag: str | None = None
-    """Set for deferred events."""
+    """The tag of a deferred event; None for others."""
     gone: bool = False
 
 
@@ -108,7 +108,7 @@ class EventOrder:
         return self._add(event, deadline(existing) if callable(deadline) else deadline, tag)
 
     def cancel(self, tag: str) -> bool:
-        """Remove the deferred event of a tag, which is not told; returns whether there was one."""
+        """Remove the deferred event of a tag, without notifying it; returns whether one existed."""
         entry = self._deferred.get(tag)
         if entry is not None:
             self._remove(entry)
@@ -128,7 +128,7 @@ class EventOrder:
         return None
 
     def wait_ns(self, now_ns: int) -> int | None:
-        """The time until an event is ready; None if only a new event can be."""
+        """The time until an event is ready; None if only a new event can become ready."""
         if self._queue:
             return 0
         timed = self._first_timed()

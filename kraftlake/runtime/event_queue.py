@@ -24,14 +24,14 @@ class FunctionEvent:
         self.function()
 
     def handle_exception(self, error: Exception) -> None:
-        """Pass the fault to `on_error`; raise it if there is none."""
+        """Pass the fault to `on_error`, or raise it without one."""
         if self.on_error is None:
             raise error
         self.on_error(error)
 
 
 def raise_unless_closed(error: Exception) -> None:
-    """The `on_error` of events that may come after the end of their queue, and are dropped then."""
+    """Ignore the end of the queue, and raise any other error: the `on_error` of events that may come after the end."""
     if not isinstance(error, EventQueueClosedError):
         raise error
 
@@ -74,12 +74,12 @@ class EventQueue:
         return self._add(event, lambda: self._order.defer(event, tag, deadline_ns))
 
     def cancel_deferred(self, tag: str) -> bool:
-        """Remove the waiting event of a tag; returns whether there was one."""
+        """Remove the waiting event of a tag; returns whether one existed."""
         with self._changed:
             return self._order.cancel(tag)
 
     def run_ready(self) -> int:
-        """Run all ready events on this thread, also those that they add; returns the number of events."""
+        """Run all ready events on this thread, including those that they add; returns the number of events."""
         ran = 0
         while (turn := self._next_turn()) is not None:
             self._run(turn)
@@ -98,7 +98,7 @@ class EventQueue:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Refuse new events, and return when the waiting ones have run or were told why not."""
+        """Refuse new events, and return when each waiting event has run or has received its error."""
         self.begin_shutdown()
         self.run_ready()
 
@@ -134,8 +134,9 @@ class EventQueue:
 class KafkaEventQueue(EventQueue):
     """An event queue with its own thread, which runs `cleanup` at its end.
 
-    `on_idle` is called on that thread with the ns that it has waited for an event and the clock's ns at the end of the
-    wait. The caller holds the queue's lock, so it must not block. Source: org.apache.kafka.queue.KafkaEventQueue.
+    `on_idle` is called on that thread with the duration of its wait for an event and the clock's time at the end of the
+    wait, in ns. The caller holds the queue's lock, so it must not block. Source:
+    org.apache.kafka.queue.KafkaEventQueue.
     """
 
     def __init__(
@@ -169,7 +170,7 @@ class KafkaEventQueue(EventQueue):
             self._run(Turn(FunctionEvent(self._cleanup), None))
 
     def _wait_for_turn(self) -> Turn | None:
-        """The next event; None when there will be no more."""
+        """Return the next event; None at the end of the queue."""
         with self._changed:
             while True:
                 turn = self._order.next_turn(self.clock.nanoseconds())

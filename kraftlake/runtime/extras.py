@@ -28,11 +28,11 @@ def install_command(extra: str) -> str:
 
 
 def require(module: str, needed_by: str) -> None:
-    """Raise EnvironmentFaultError where a module of EXTRAS is not installed; it names the command that installs it.
+    """Raise EnvironmentFaultError if a module of EXTRAS is not installed, with the command that installs it.
 
-    The same for a Spark that is too old.
+    An outdated Spark raises the same error.
 
-    `needed_by` is the subject of that sentence, in the plural.
+    `needed_by` is the subject of the message's sentence, in the plural.
     """
     if not is_installed(module):
         raise EnvironmentFaultError(f"{needed_by} need the package {module}: {install_command(_EXTRA_OF[module])}")
@@ -41,7 +41,7 @@ def require(module: str, needed_by: str) -> None:
 
 
 def check_spark() -> None:
-    """Raise EnvironmentFaultError if the installed Spark is too old; an unknown one may do."""
+    """Raise EnvironmentFaultError if the installed Spark is too old; an unknown version passes."""
     from importlib.metadata import PackageNotFoundError, version  # slow to import
 
     try:
@@ -56,7 +56,7 @@ def check_spark() -> None:
 
 
 def explain(fault: ModuleNotFoundError) -> EnvironmentFaultError | None:
-    """The sentence for a module of EXTRAS that could not be imported; None for any other module."""
+    """The sentence about a module of EXTRAS that could not be imported; None for any other module."""
     module = (fault.name or "").partition(".")[0]
     extra = "spark" if module == "py4j" else _EXTRA_OF.get(module)
     if extra is None:

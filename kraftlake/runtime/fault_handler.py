@@ -11,12 +11,12 @@ class FaultHandler(Protocol):
     """Handles faults. Source: org.apache.kafka.server.fault.FaultHandler."""
 
     def handle_fault(self, what: str, cause: BaseException | None = None) -> None:
-        """Handle a fault: `what` names the action that failed, `cause` is the exception, if there is one."""
+        """Handle a fault: `what` names the action that failed, `cause` is the exception, if any."""
         ...
 
 
 class LoggingFaultHandler:
-    """Logs each fault and counts it; the part that failed goes on (Kafka's LoggingFaultHandler)."""
+    """Logs each fault and counts it; the failed part continues (Kafka's LoggingFaultHandler)."""
 
     def __init__(self, name: str) -> None:
         self._log = get_logger().bind(fault_handler=name)

@@ -1,4 +1,4 @@
-"""IP addresses and address ranges, read exactly as Kafka's Java reads them, without a name service.
+"""IP addresses and address ranges, parsed exactly as in Kafka's Java, without a name service.
 
 Sources: java.net.InetAddress.getByName of Java 17, org.apache.kafka.server.authorizer.internals.CidrUtils of Kafka 4.4
 and the classes SubnetUtils and SubnetUtils6 of Apache Commons Net that it calls.
@@ -24,7 +24,7 @@ _PREFIX_LENGTH: Final = re.compile(r"[+-]?\d+")
 
 
 def inet_address(text: str) -> bytes | None:
-    """The bytes of an address literal, 4 or 16; None for anything else, such as a host name.
+    """Parse an address literal into 4 or 16 bytes; None for any other text, such as a host name.
 
     As in Java, an IPv4 address may have one to four numbers (`10.1` is 10.0.0.1), all decimal; an IPv6 address may be
     in brackets and have a zone; an IPv4-mapped IPv6 address is returned as the IPv4 address. The name of a zone is not
@@ -78,10 +78,10 @@ class AddressRange:
 
     @classmethod
     def parse(cls, text: str) -> AddressRange:
-        """The range of `10.0.0.0/8` or `2001:db8::/32`, as CidrUtils.validate takes it.
+        """Parse a range such as `10.0.0.0/8` or `2001:db8::/32`, in the syntax of CidrUtils.validate.
 
         An IPv4 range has four decimal numbers and a prefix length of one or two digits, and no netmask. Raises
-        ValueError with what is wrong.
+        ValueError with the reason.
         """
         address, slash, prefix = text.partition("/")
         if not slash:

@@ -1,4 +1,4 @@
-"""Java's properties files, as Kafka's tools and servers read them. Source: java.util.Properties.load."""
+"""Java's properties files, parsed as by Kafka's tools and servers. Source: java.util.Properties.load."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(content: bytes) -> dict[str, str]:
-    """The values by key; of a repeated key the last one counts.
+    """Parse the values by key; of a repeated key, the last value counts.
 
     A key ends at `=`, `:` or a blank; `#` and `!` begin comments; a backslash at the end continues a line. The text is
-    UTF-8, or ISO-8859-1 where it is no UTF-8 (Java itself reads ISO-8859-1 always). Raises ValueError for an incomplete
-    `\\uXXXX`; the message holds nothing of the content.
+    UTF-8, or ISO-8859-1 if it is not valid UTF-8 (Java itself always reads ISO-8859-1). Raises ValueError for an
+    incomplete `\\uXXXX`; the message contains no part of the content.
     """
     try:
         text = content.decode("utf-8-sig")

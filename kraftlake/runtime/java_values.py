@@ -1,9 +1,8 @@
-"""Values in text, read as Java reads them: what Kafka takes for a number, a truth value, a list or a duration.
+"""Values in text, parsed by Java's rules: numbers, booleans, lists and durations in Kafka's syntax.
 
-Python's own `int`, `float`, `str.strip` and `str.split` follow other rules: they take `1_000`, `nan` and no-break
-spaces, and refuse `0.5f` and control characters around a value. Every reader raises ValueError with the reason.
-Source: java.lang.String, Integer, Long, Double and java.time.Duration, as org.apache.kafka.common.config.ConfigDef
-uses them.
+Python's own `int`, `float`, `str.strip` and `str.split` follow other rules: they accept `1_000`, `nan` and no-break
+spaces, and refuse `0.5f` and control characters around a value. Every reader raises ValueError with the reason. Source:
+java.lang.String, Integer, Long, Double and java.time.Duration, as org.apache.kafka.common.config.ConfigDef uses them.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _NANOS: Final = 1_000_000_000
 
 
 def trim(text: str) -> str:
-    """Without the blanks and control characters (up to U+0020) at both ends (String.trim)."""
+    """Remove the blanks and control characters (up to U+0020) at both ends (String.trim)."""
     return text.strip(_TRIMMED)
 
 
 def parse_integer(text: str, bits: int) -> int:
-    """A decimal number, with the digits of any script in the BMP (Integer.parseInt and Long.parseLong by `bits`)."""
+    """Parse a decimal number, with digits of any script in the BMP (Integer.parseInt, Long.parseLong by `bits`)."""
     match = _INTEGER.fullmatch(text)
     if match is None or max(text) > "\uffff":
         raise ValueError("it is no whole number")
@@ -50,7 +49,7 @@ def parse_integer(text: str, bits: int) -> int:
 
 
 def parse_double(text: str) -> float:
-    """A number in decimal or hexadecimal notation, NaN or Infinity (Double.parseDouble)."""
+    """Parse a number in decimal or hexadecimal notation, NaN or Infinity (Double.parseDouble)."""
     match = _DOUBLE.fullmatch(text)
     if match is None:
         raise ValueError("it is no number")
@@ -64,7 +63,7 @@ def parse_double(text: str) -> float:
 
 
 def parse_boolean(text: str) -> bool:
-    """True or false, in any case (String.equalsIgnoreCase)."""
+    """Parse true or false, in any case (String.equalsIgnoreCase)."""
     if re.fullmatch("true", text, re.IGNORECASE):
         return True
     if re.fullmatch("false", text, re.IGNORECASE):
@@ -73,7 +72,7 @@ def parse_boolean(text: str) -> bool:
 
 
 def split(text: str) -> list[str]:
-    """What stands between commas, without the empty strings at the end (String.split)."""
+    """Split a text at commas, without the empty strings at the end (String.split)."""
     parts = text.split(",")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -81,12 +80,12 @@ def split(text: str) -> list[str]:
 
 
 def split_list(text: str) -> list[str]:
-    """The members of a trimmed list: what stands between commas, without the blanks around them."""
+    """Split a trimmed list at its commas, without the blanks around the members."""
     return _COMMA.split(text)
 
 
 def parse_duration(text: str) -> int:
-    """The nanoseconds of an ISO 8601 duration of days, hours, minutes and seconds (Duration.parse)."""
+    """Parse an ISO 8601 duration of days, hours, minutes and seconds into nanoseconds (Duration.parse)."""
     match = _DURATION.fullmatch(text)
     if match is None or match[3] == "T" or not any(match[group] for group, _ in _UNITS):
         raise ValueError("it is no duration of the form PnDTnHnMn.nS")

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used (PEP 562)."""
+"""Lazy imports of a package's names on first use (PEP 562)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kraftlake.runtime.extras import explain
 
 
 def lazy_door(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__, __dir__ = lazy_door(__name__, homes)`, at the end of a package's `__init__`.
+    """Return the functions of `__getattr__, __dir__ = lazy_door(__name__, homes)`, for the end of an `__init__`.
 
-    `homes` has by name the module that defines it: `module`, or `module:attribute` if its name there is another. The
-    package imports the same names under `if TYPE_CHECKING:` for type checkers. A name whose module needs a package that
-    only an extra installs raises EnvironmentFaultError.
+    `homes` maps each name to the module that defines it: `module`, or `module:attribute` if the name differs there. The
+    package imports the same names under `if TYPE_CHECKING:` for type checkers. A name whose module needs a package of
+    an extra that is not installed raises EnvironmentFaultError.
     """
 
     def get(name: str) -> Any:

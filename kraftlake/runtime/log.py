@@ -13,7 +13,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def get_logger(*names: str) -> Any:
-    """A structlog logger that is created at its first use, since the import of structlog takes 60 ms.
+    """Return a structlog logger that is created on first use, since the import of structlog takes 60 ms.
 
     If structlog is not configured, warnings and errors go to stderr; its own default, stdout, is for results. Any
     configuration of structlog, before or after, has precedence.
@@ -46,7 +46,7 @@ class _LaterLogger:
         self._context = context
 
     def bind(self, **values: Any) -> _LaterLogger:
-        """The logger with more context."""
+        """Return the logger with more context."""
         return _LaterLogger(self._names, {**self._context, **values})
 
     def debug(self, *event: Any, **values: Any) -> None:

@@ -61,14 +61,14 @@ class MetricsRegistry:
         self._lock = threading.Lock()
 
     def gauge(self, name: MetricName, description: str, read: Gauge) -> None:
-        """Register the gauge `read` under `name`; ValueError if the name is taken."""
+        """Register the gauge `read` under `name`; raises ValueError if the name is taken."""
         with self._lock:
             if name in self._gauges:
                 raise ValueError(f"there is a metric {name} already")
             self._gauges[name] = (read, description)
 
     def samples(self) -> list[Sample]:
-        """All values, sorted by name; a gauge that raises is logged and left out."""
+        """All values, sorted by name; a gauge that raises is logged and omitted."""
         with self._lock:
             gauges = sorted(self._gauges.items(), key=lambda item: str(item[0]))
         samples: list[Sample] = []
@@ -83,6 +83,6 @@ class MetricsRegistry:
         return samples
 
     def value(self, text: str) -> float:
-        """The value of the metric with that full name; KeyError if there is none."""
+        """The value of the metric with that full name; raises KeyError for an unknown name."""
         values = {str(sample.name): sample.value for sample in self.samples()}
         return values[text]

@@ -22,9 +22,9 @@ from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricsRegistry
 
 _AT_ONCE: Final = 8
-"""The number of connections that are served at a time; each has a thread."""
+"""The maximum number of concurrent connections; each has a thread."""
 _SECONDS: Final = 10.0
-"""How long a connection may take, from its beginning to the end of the answer."""
+"""The maximum duration of a connection, from its beginning to the end of the answer."""
 _BUSY: Final = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -48,11 +48,11 @@ class _Samples(Collector):
 
 class _Handler(WSGIRequestHandler):
     def log_message(self, *_: Any) -> None:
-        """Requests are not logged."""
+        """Log no requests."""
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """Refuses connections while `_AT_ONCE` are open, and ends one after `_SECONDS`, whatever its client does."""
+    """Refuses connections while `_AT_ONCE` are open, and ends each after `_SECONDS`, whatever its client does."""
 
     daemon_threads = True
 
@@ -77,23 +77,23 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Cut off what takes too long; called twice a second, and with each connection."""
+        """Close connections that have exceeded their time; called twice a second, and with each connection."""
         for request, begun in list(self._open.items()):
             if time.monotonic() - begun > _SECONDS:
                 with suppress(OSError):
                     request.shutdown(socket.SHUT_RDWR)  # which ends the wait of its thread
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
-        """A client that went away, or was cut off, is none of our faults."""
+        """Log a client that disconnected or was cut off, which is no fault of the server."""
         get_logger(__name__).debug("metrics_cut_off", client=str(client_address))
 
 
 class MetricsServer:
     """Serves a registry at `http://HOST:PORT/metrics` until `close`, on its own threads.
 
-    At most eight connections are served at a time, each for ten seconds at most; more are answered with 503.
-    Everyone who reaches the address can read the metrics, so an address that is not loopback is refused with UsageError
-    unless `insecure`. Port 0 takes a free port. EnvironmentFaultError if the port is taken.
+    At most eight connections are served at a time, each for at most ten seconds; more are answered with 503. The
+    metrics are readable by every client that reaches the address, so an address other than loopback is refused with
+    UsageError unless `insecure`. Port 0 selects a free port. Raises EnvironmentFaultError if the port is taken.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class MetricsServer:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server at the address."""
+    """Whether the address is reachable only from this machine."""
     if host == "localhost":
         return True
     try:

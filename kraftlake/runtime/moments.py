@@ -1,8 +1,8 @@
 """Moments of a log in arguments: an int is an offset, text or a datetime is a time.
 
-A time as text is ISO 8601, or counts from the end of a log, whose newest record is of `now`: `now`, `now-1h30m`, a
-time of day (`07:46`, the last one that the log reaches), `today` and `yesterday`, also with a time of day. A day is its
-first moment, also where clocks show midnight twice or never.
+A time as text is ISO 8601, or relative to the end of a log, where `now` is the time of its newest record: `now`,
+`now-1h30m`, a time of day (`07:46`, the last one within the log), `today` and `yesterday`, also with a time of day. A
+day means its first moment, even if clocks show midnight twice or never.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ON_A_DAY = re.compile(r"(?:(today|yesterday)(?:\s+|$))?(\d{1,2}:\d\d.*)?")
 
 
 class LogTime(NamedTuple):
-    """A time that counts from the end of a log, as `text` gives it.
+    """A time relative to the end of a log, parsed from `text`.
 
-    Without `clock` it is `back` before the end; with `clock` that time of day in `zone`, the last one at or before the
-    end, or `days` before the date of the end.
+    Without `clock` the time is `back` before the end; with `clock` that time of day in `zone`, the last one at or
+    before the end, or `days` before the date of the end.
     """
 
     text: str
@@ -42,7 +42,7 @@ class LogTime(NamedTuple):
     zone: tzinfo = UTC
 
     def before(self, end: datetime) -> datetime:
-        """The time in UTC in a log whose newest record is of `end`. Raises UsageError before the year 1."""
+        """The time in UTC for a log whose newest record has the time `end`. Raises UsageError before the year 1."""
         try:
             if self.clock is None:
                 return end.astimezone(UTC) - self.back
@@ -70,9 +70,9 @@ def is_whole_number(text: str) -> bool:
 
 
 def offset_or_time(given: Any, zone: tzinfo = UTC) -> int | datetime | LogTime:
-    """An offset as an int, a time as an aware datetime in UTC, or one that counts from the end of a log.
+    """Parse an offset into an int, a time into an aware datetime in UTC, or into one relative to the end of a log.
 
-    A time that names no zone is of `zone`. Raises UsageError for any other value.
+    A time without a zone is in `zone`. Raises UsageError for any other value.
     """
     if isinstance(given, (datetime, LogTime)):
         return _known(given, zone)
@@ -84,7 +84,7 @@ def offset_or_time(given: Any, zone: tzinfo = UTC) -> int | datetime | LogTime:
 
 
 def time_of(given: Any, zone: tzinfo = UTC) -> datetime | LogTime:
-    """A time as `offset_or_time` gives it; a whole number, also as text, is milliseconds since 1970.
+    """Parse a time like `offset_or_time`; a whole number, also as text, is milliseconds since 1970.
 
     Raises UsageError for any other value.
     """
@@ -99,7 +99,7 @@ def time_of(given: Any, zone: tzinfo = UTC) -> datetime | LogTime:
 
 
 def moment_of(at: Any, at_time: Any) -> int | datetime | LogTime | None:
-    """The moment in one of two arguments; None if both are None, UsageError if both are given."""
+    """Return the moment in one of two arguments; None if both are None. Raises UsageError if both are given."""
     if at_time is None:
         return None if at is None else offset_or_time(at)
     if at is not None:
@@ -108,7 +108,7 @@ def moment_of(at: Any, at_time: Any) -> int | datetime | LogTime | None:
 
 
 def length_of_time(given: str) -> timedelta:
-    """A length of time: `15m`, `1h30m`, `2 days`; raises UsageError for any other text."""
+    """Parse a length of time: `15m`, `1h30m`, `2 days`; raises UsageError for any other text."""
     text, found = given.strip().lower(), timedelta()
     try:
         if _LENGTH.fullmatch(text) is None:
@@ -124,9 +124,9 @@ def length_of_time(given: str) -> timedelta:
 
 
 def iso(time: datetime, zone: tzinfo | None = UTC) -> str:
-    """An aware time as ISO 8601 to the millisecond: `2026-11-21 07:46:16.256Z`, `2026-11-21 08:46:16.256+01:00`.
+    """Format an aware time as ISO 8601 to the millisecond: `2026-11-21 07:46:16.256Z`, `2026-11-21 08:46:16.256+01:00`.
 
-    `zone` None is the zone of this machine.
+    If `zone` is None, this machine's zone applies.
     """
     there = time.astimezone(zone)
     text = there.isoformat(sep=" ", timespec="milliseconds")
@@ -146,7 +146,7 @@ def _parsed(text: str, zone: tzinfo, refused: str) -> datetime | LogTime:
 
 
 def _from_the_end(text: str, zone: tzinfo) -> LogTime | None:
-    """The time that a text counts from the end of a log, None for any other text."""
+    """Parse a time relative to the end of a log; None for any other text."""
     plain = text.strip().lower()
     if back := _BEFORE_NOW.fullmatch(plain):
         return LogTime(text=plain, back=length_of_time(back[1]) if back[1] else timedelta(), zone=zone)
@@ -163,7 +163,10 @@ def _known(given: datetime | LogTime, zone: tzinfo) -> datetime | LogTime:
 
 
 def _readings(local: datetime, zone: tzinfo) -> list[datetime]:
-    """The moments in UTC at which clocks in a zone show a time; where they skip it, those by the offsets around."""
+    """Return the moments in UTC at which clocks in a zone show a time.
+
+    For a skipped time, those by the offsets before and after.
+    """
     return sorted({local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)})
 
 
@@ -172,7 +175,7 @@ def _is_reading(moment: datetime, local: datetime, zone: tzinfo) -> bool:
 
 
 def _one_reading(text: str, local: datetime, zone: tzinfo) -> datetime:
-    """The moment at which clocks in a zone show a time; UsageError where they show it twice or never."""
+    """Return the moment at which clocks in a zone show a time; raises UsageError if they show it twice or never."""
     found = _readings(local, zone)
     if len(found) == 1:
         return found[0]

@@ -1,4 +1,4 @@
-"""Items of an iterator that another thread makes while the previous item is in use."""
+"""Items of an iterator that another thread produces while the previous item is in use."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 @contextmanager
 def prefetch(items: Iterable[T]) -> Iterator[Iterator[T]]:
-    """`with prefetch(items) as made: for item in made: …`, for items whose making releases the GIL.
+    """Prefetch items: `with prefetch(items) as made: for item in made: …`, for items whose production releases the GIL.
 
-    At most one item is made ahead. An exception is raised in place of its item. The end of the `with` block waits for
-    the item in progress, and closes `items` if it has a `close`. With a single processor no thread is started.
+    At most one item is produced ahead. An exception is raised in place of its item. The end of the `with` block waits
+    for the item in progress, and closes `items` if it has a `close`. With a single processor no thread is started.
     """
     if _processors() < 2:
         yield iter(items)
@@ -31,13 +31,13 @@ def prefetch(items: Iterable[T]) -> Iterator[Iterator[T]]:
 
 
 def _processors() -> int:
-    """The number of processors that this process may use, if the system has that number."""
+    """The number of processors available to this process, if the system reports it."""
     allowed = getattr(os, "sched_getaffinity", None)
     return (os.cpu_count() or 1) if allowed is None else len(allowed(0))
 
 
 class _Maker(threading.Thread):
-    """Makes an item for each permit; the last result is an exception, StopIteration at the end."""
+    """Produces an item for each permit; the last result is an exception, StopIteration at the end."""
 
     def __init__(self, items: Iterable[T]) -> None:
         super().__init__(name="one-ahead", daemon=True)

@@ -1,4 +1,4 @@
-"""The setup of processes that work on columns, and of those that wait with many threads: memory, threads and pandas."""
+"""The setup of processes that work on columns, and of services with many threads: memory, threads and pandas."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PANDAS: Final = "pandas"
 
 
 def configure_process() -> None:
-    """Keep freed memory, prevent pyarrow's import of pandas, and let numpy start no threads.
+    """Keep freed memory, prevent pyarrow's import of pandas, and prevent numpy from starting threads.
 
     Environment variables have precedence. Commands and benchmarks call this before they import numpy or pyarrow and
     start threads; it has no effect on a numpy that is already imported.
@@ -48,17 +48,17 @@ def configure_process() -> None:
 
 
 def _allow_open_files() -> None:
-    """Raise the limit of open files to the highest allowed one, as a JVM does: a broker has three a segment open."""
+    """Raise the limit of open files to the maximum, as a JVM does: a broker has three files open per segment."""
     _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # where the system has a lower limit that it does not tell
         resource.setrlimit(resource.RLIMIT_NOFILE, (highest, highest))
 
 
 def configure_service() -> None:
-    """Prepare for many threads and open files; pyarrow is kept from importing pandas, and numpy from starting threads.
+    """Prepare for many threads and open files; prevents pyarrow's import of pandas, and numpy's threads.
 
-    By default the C library and Arrow keep memory for each thread that once needed some: of fifty threads that wait,
-    several hundred megabytes. Freed memory goes back to the system. To be called as `configure_process`.
+    By default the C library and Arrow keep memory for each thread that once used some: several hundred megabytes for
+    fifty waiting threads. Afterwards freed memory is returned to the system. To be called like `configure_process`.
     """
     _allow_open_files()
     prevent_numpy_threads()
@@ -69,7 +69,7 @@ def configure_service() -> None:
 
 
 def prevent_numpy_threads() -> None:
-    """Let numpy start no threads; to be called before its import.
+    """Prevent numpy from starting threads; to be called before its import.
 
     Its matrix library starts a thread for each further core, which takes 20 ms of processor time, then waits in a loop
     and takes more from other threads; kraftlake multiplies no matrices.
@@ -95,14 +95,17 @@ def keep_freed_memory() -> bool:
 
 
 def return_freed_memory() -> None:
-    """Give freed memory back to the system, as far as the C library can; a process that runs for days would grow."""
+    """Return freed memory to the system, as far as the C library can.
+
+    A process that runs for days would otherwise grow.
+    """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 def _set_options(options: Mapping[int, int]) -> bool:
-    """Set options of the C library's allocator; returns whether it has them."""
+    """Set options of the C library's allocator; returns whether the library supports them."""
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     return set_option is not None and all(set_option(option, value) for option, value in options.items())
 

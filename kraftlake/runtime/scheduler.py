@@ -26,7 +26,7 @@ class ScheduledTask:
     _queue: EventQueue = attrs.field(alias="queue", repr=False)
 
     def cancel(self) -> None:
-        """Do not run the task again; a run in progress ends normally."""
+        """Cancel the task's further runs; a run in progress ends normally."""
         self.is_cancelled = True
         self._queue.cancel_deferred(self._tag)
 
@@ -65,9 +65,9 @@ class Scheduler:
     def schedule(
         self, name: str, task: Callable[[], None], *, delay_ms: float = 0, period_ms: float | None = None
     ) -> ScheduledTask:
-        """Run `task` after `delay_ms`, and then every `period_ms` if that is given; `name` is its name in messages.
+        """Run `task` after `delay_ms`, and then every `period_ms`, if given; `name` is for messages.
 
-        No task runs after `shutdown`. ValueError for a period that is not above 0.
+        No task runs after `shutdown`. Raises ValueError for a period that is not above 0.
         """
         if period_ms is not None and period_ms <= 0:
             raise ValueError(f"task {name} can't run every {period_ms} ms")

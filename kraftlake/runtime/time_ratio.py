@@ -8,8 +8,8 @@ import threading
 class TimeRatio:
     """Sums recorded durations; `measure` returns their share of the time and restarts the sum.
 
-    The time is that from the last recording before the previous `measure` (or the first recording, which only marks the
-    start) to the newest one. Without a recording in between, the share is `default`. For any thread. Source:
+    The time runs from the last recording before the previous `measure` (or from the first recording, which only marks
+    the start) to the newest one. Without a recording in between, the share is `default`. Thread-safe. Source:
     org.apache.kafka.server.metrics.TimeRatio.
     """
 

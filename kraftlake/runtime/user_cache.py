@@ -1,6 +1,6 @@
 """The cache folder of a user, for Spark's jars. It can be deleted at any time.
 
-Its code is executed, so the folder belongs to the user alone (mode 0700).
+The folder contains executable code, so only its user has access (mode 0700).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A file that is written whole or not at all."""
+"""Atomic writes of files."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Final
 from kraftlake.runtime.errors import EnvironmentFaultError
 
 PART: Final = ".part"
-"""The suffix of a file that is being written: that of the target comes first. A kill leaves it."""
+"""The suffix of a temporary file, after the target's own suffix. A killed process leaves it."""
 
 
 def check_folder_of(target: Path) -> None:
-    """Raise EnvironmentFaultError where the folder of a file that is to be written does not exist."""
+    """Raise EnvironmentFaultError if the folder of a file to be written does not exist."""
     folder = target.absolute().parent
     if not folder.is_dir():
         raise EnvironmentFaultError(f"{target} can't be written: the folder {folder} does not exist.")
 
 
 def write_readable(target: Path, parts: Iterable[bytes | memoryview]) -> int:
-    """As `write_whole`, a file that is made to be passed on: others may read it as they may another file of its user.
+    """The same as `write_whole` for a file to be passed on: readable by others like any new file of its user.
 
     A file that is replaced keeps its mode. Raises EnvironmentFaultError where the disk refuses.
     """
@@ -45,9 +45,9 @@ def write_whole(
 ) -> int:
     """Write a temporary file beside `target`, fsync it, rename it, fsync the folder; returns the size in bytes.
 
-    A file at `target` is replaced. Without `sync_name` the folder is left to the caller: until that is synced, a power
-    cut may leave the old file, or none. The file is for its user alone unless a `mode` is given. Raises OSError, and
-    leaves nothing behind then.
+    A file at `target` is replaced. Without `sync_name` the caller syncs the folder: until then, a power cut may leave
+    the old file, or none. Only its user has access to the file, unless a `mode` is given. Raises OSError, and then
+    leaves no file.
     """
     import tempfile  # most processes write no file
 

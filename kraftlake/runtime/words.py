@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """`1 topic`, `3,000 topics`."""
+    """Format a count with its noun: `1 topic`, `3,000 topics`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def in_words(names: Sequence[object], conjunction: str = "and") -> str:
-    """`1`, `1 and 2`, `1, 2 and 3`; empty for none."""
+    """Join words: `1`, `1 and 2`, `1, 2 and 3`; empty for none."""
     words = list(map(str, names))
     return f" {conjunction} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def duration(milliseconds: int) -> str:
-    """`3 d 4 h`, `2 h 5 min`, `3 min 8 s`, `12 s`: the two largest units."""
+    """Format a duration by its two largest units: `3 d 4 h`, `2 h 5 min`, `3 min 8 s`, `12 s`."""
     seconds = max(0, milliseconds) // 1000
     units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
     parts: list[str] = []
@@ -31,9 +31,9 @@ def duration(milliseconds: int) -> str:
 
 
 def did_you_mean(wanted: str, known: Iterable[str], key: Callable[[str], str] = str.lower, most: int = 3) -> str:
-    """`did you mean a, b or c?`: the known names most like the wanted one, else those with it in them, else empty.
+    """Suggest the most similar known names, else names that contain the wanted one: `did you mean a, b or c?`.
 
-    Names are compared as `key` makes them; at most `most` are given.
+    Names are compared by their `key`; at most `most` are suggested.
     """
     import difflib
 
@@ -47,6 +47,6 @@ def did_you_mean(wanted: str, known: Iterable[str], key: Callable[[str], str] = 
 
 
 def shown(text: str, limit: int = 200) -> str:
-    """A foreign string made safe for a message: control characters escaped, at most `limit` characters."""
+    """Make a foreign string safe for a message: control characters escaped, at most `limit` characters."""
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
     return safe if len(safe) <= limit else safe[:limit] + "…"

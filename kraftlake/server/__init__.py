@@ -1,1 +1,1 @@
-"""Puts the rooms together into processes that run until they are told to end: followers, controllers, brokers."""
+"""Assembles the other packages into processes that run until they are stopped: followers, controllers, brokers."""

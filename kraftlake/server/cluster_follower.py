@@ -1,4 +1,4 @@
-"""Follows one cluster in a thread of its own, so that its trouble is no other's."""
+"""Follows one cluster in a separate thread, so that its faults do not affect other clusters."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from kraftlake.server.followed_image import FollowedImage
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 300.0
 _FOR_GOOD: Final = (ImportConflictError, UsageError)
-"""What no second attempt can mend: the lake and the quorum disagree, or the quorum deleted what the lake lacks."""
+"""Errors that no retry can fix: the lake and the quorum disagree, or the quorum deleted records that the lake lacks."""
 
 
 class ClusterFollower:
-    """Keeps a cluster's lake level with its quorum until `stop` is set.
+    """Keeps a cluster's lake up to date with its quorum until `stop` is set.
 
-    A quorum that can't be asked is waited for, also at the start. After a fault that may pass, such as a full disk, the
-    following begins again after a pause, which doubles from a second up to five minutes until something is appended.
-    Other faults end it. Whatever happens is logged and shown in `status`, and nothing is raised.
+    An unreachable quorum is retried, also at the start. After a fault that may pass, such as a full disk, the following
+    restarts after a pause, which doubles from one second up to five minutes until records are appended again. Other
+    faults end it. All faults are logged and shown in `status`; none is raised.
     """
 
     def __init__(self, config: ClusterConfig, *, stop: threading.Event, clock: Clock) -> None:
         self.config = config
         self.status = ClusterStatus(name=config.name)
         self.image: FollowedImage | None = None
-        """The image of the lake; None before its first replay, and where its log can't be replayed."""
+        """The image of the lake; None before its first replay, and if its log can't be replayed."""
         self._clock = clock
         self._stop = stop
         self._pause = _FIRST_PAUSE
@@ -57,7 +57,7 @@ class ClusterFollower:
                     return
 
     def _may_pass(self, fault: Exception) -> bool:
-        """Log a fault; pause before the next attempt, if there is to be one."""
+        """Log a fault, and pause if another attempt follows; returns whether one does."""
         reason = sentence_of(fault)
         if isinstance(fault, _FOR_GOOD):
             self.status.state = State.STOPPED
@@ -82,7 +82,7 @@ class ClusterFollower:
                 status.observer, status.connections = None, status.connections + observer.connections
 
     def _tell(self, step: FollowStep) -> None:
-        """Take in a step; the first one begins the image."""
+        """Process a step; the first one creates the image."""
         self.status.end_offset = step.end_offset
         if self._began:
             return
@@ -95,7 +95,7 @@ class ClusterFollower:
         self.status.timestamp = self.image.timestamp
 
     def _take(self, batches: Sequence[RecordBatch]) -> None:
-        """Take in batches that were appended to the lake."""
+        """Process batches that were appended to the lake."""
         self._pause = _FIRST_PAUSE
         self.status.end_offset = batches[-1].last_offset + 1
         self.status.timestamp = batches[-1].timestamp
@@ -104,7 +104,7 @@ class ClusterFollower:
             self._replay(lambda: image.take(batches))
 
     def _replay(self, replay: Callable[[], object]) -> None:
-        """Replay; a log that can't be replayed is followed all the same, and nothing is counted in it."""
+        """Replay the lake; a log that can't be replayed is still followed, without counts."""
         try:
             replay()
         except Exception as fault:
@@ -119,14 +119,14 @@ class ClusterFollower:
         self._log.info("replayed", offset=image.offset, epoch=image.provenance.epoch)
 
     def failed(self, fault: NodeError) -> None:
-        """The quorum can't be asked."""
+        """Record that the quorum can't be reached."""
         status, reason = self.status, str(fault)
         if (status.state, self._reason) != (State.WAITING, reason):
             status.state, self._reason = State.WAITING, reason
             self._log.warning("waiting", reason=reason, offset=status.last_offset)
 
     def answered(self, high_watermark: int) -> None:
-        """A controller answered."""
+        """Record that a controller answered."""
         status = self.status
         status.fetched_ms = self._clock.milliseconds()
         status.high_watermark = max(status.high_watermark, high_watermark)
@@ -142,14 +142,14 @@ class ClusterFollower:
 
 
 class _Watched(Patience):
-    """Waits for the quorum for as long as it takes, unless the process is to end; the follower is told."""
+    """Waits for the quorum without a time limit, unless the process is to end, and notifies the follower."""
 
     def __init__(self, owner: ClusterFollower, follower: QuorumFollower, stop: threading.Event) -> None:
         super().__init__(wait=stop.wait, reached=True, answered=lambda: owner.answered(follower.high_watermark))
         self._owner, self._stop = owner, stop
 
     def failed(self, fault: NodeError) -> bool:
-        """Pause. Whether the process is to end."""
+        """Pause; returns whether the process is to end."""
         if self._stop.is_set():
             return True
         self._owner.failed(fault)
@@ -157,4 +157,4 @@ class _Watched(Patience):
 
 
 class _StoppedError(Exception):
-    """The process is to end before there is a lake."""
+    """Signals that the process is to end before a lake exists."""

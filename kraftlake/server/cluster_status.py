@@ -1,4 +1,4 @@
-"""What is known of a cluster that is followed: set by its thread, read by the metrics."""
+"""Status of a followed cluster: set by its thread, read by the metrics."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 
 
 class State(StrEnum):
-    """What the following of a cluster is doing."""
+    """The state of following one cluster."""
 
     STARTING = "starting"
-    """The lake is made, or compared with the quorum."""
+    """The lake is created, or compared with the quorum."""
     FOLLOWING = "following"
     WAITING = "waiting"
-    """The quorum can't be asked, and is asked again."""
+    """The quorum is unreachable, and is retried."""
     RETRYING = "retrying"
-    """An error ended the following, which is begun again after a pause."""
+    """An error interrupted the following, which restarts after a pause."""
     STOPPED = "stopped"
     """An error ended the following for good."""
 
 
 @attrs.define(kw_only=True)
 class ClusterStatus:
-    """Plain values; offsets, ids and times (epoch ms) are −1 while they are unknown.
+    """The status of a followed cluster in plain values; offsets, ids and times (epoch ms) are −1 while unknown.
 
-    `end_offset` is that of the lake, `timestamp` that of its newest record, `fetched_ms` when a controller last
-    answered. `counts` and `under_min_isr` are None while there is no image. `changed_to` is the last offset of a
-    record that changed the image. `observer` is the one of this moment.
+    `end_offset` is the lake's, `timestamp` its newest record's; `fetched_ms` is the time of a controller's last answer.
+    `counts` and `under_min_isr` are None without an image. `changed_to` is the last offset of a record that changed the
+    image. `observer` is the current one.
     """
 
     name: str
@@ -50,18 +50,18 @@ class ClusterStatus:
 
     @property
     def reconnects(self) -> int:
-        """How many connections to controllers were made after the first one."""
+        """The number of connections made to controllers after the first one."""
         made = self.connections + (0 if self.observer is None else self.observer.connections)
         return max(0, made - 1)
 
     @property
     def last_offset(self) -> int | None:
-        """The last offset of the lake; None while that is unknown, and for an empty one."""
+        """The last offset of the lake; None while unknown, and for an empty lake."""
         return self.end_offset - 1 if self.end_offset > 0 else None
 
     @property
     def lag(self) -> int | None:
-        """How many offsets that are known to be committed the lake lacks; None while that is unknown."""
+        """The number of offsets known to be committed that the lake lacks; None while unknown."""
         if self.high_watermark < 0 or self.end_offset < 0:
             return None
         return max(0, self.high_watermark - self.end_offset)

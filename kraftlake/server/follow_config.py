@@ -1,4 +1,4 @@
-"""The file that `kraftlake follow` takes: a section for each cluster, and one for the metrics."""
+"""The file of `kraftlake follow`: a section for each cluster, and one for the metrics."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _MISSING: Final = object()
 class ClusterConfig:
     """A cluster to follow: `bootstrap` is HOST:PORT[,…] of its controllers, `lake` an absolute path or a URI.
 
-    `command_config` is the path of a properties file as Kafka's own tools take it. With `tables` the lake's derived
-    tables are kept up as well.
+    `command_config` is the path of a properties file as for Kafka's own tools. With `tables` the lake's derived tables
+    are updated as well.
     """
 
     name: str
@@ -40,7 +40,7 @@ class ClusterConfig:
 
 @attrs.frozen(kw_only=True)
 class MetricsConfig:
-    """Where metrics are served; port 0 is any free one."""
+    """The address of the metrics endpoint; port 0 selects any free port."""
 
     port: int
     host: str = "127.0.0.1"
@@ -49,16 +49,16 @@ class MetricsConfig:
 
 @attrs.frozen(kw_only=True)
 class FollowConfig:
-    """What is followed, and where its metrics are served: nowhere if `metrics` is None."""
+    """The clusters to follow, and the address that serves metrics; no metrics are served if `metrics` is None."""
 
     clusters: tuple[ClusterConfig, ...]
     metrics: MetricsConfig | None = None
 
 
 def read_follow_config(path: str | os.PathLike[str]) -> FollowConfig:
-    """Read and check a TOML file; relative paths in it begin at its folder.
+    """Read and check a TOML file; relative paths in it are relative to its folder.
 
-    Raises UsageError that names the file, the section and the key.
+    Raises UsageError with the file, the section and the key.
     """
     file = Path(path)
     try:
@@ -138,7 +138,7 @@ def _metrics(file: str, values: Mapping[str, Any]) -> MetricsConfig:
 
 
 class _Section:
-    """A section of the file; its faults say where they are."""
+    """A section of the file; its errors name their place."""
 
     def __init__(self, where: str, values: Mapping[str, Any], known: Sequence[str]) -> None:
         self._where = where
@@ -148,7 +148,7 @@ class _Section:
             raise self.fault(f"the key {unknown[0]} is not known; the keys are {in_words(known, 'and')}")
 
     def take(self, key: str, fits: Callable[[Any], bool], what: str, *, default: Any = _MISSING) -> Any:
-        """The value of a key, which has to fit."""
+        """Return the value of a key, which must be valid."""
         value = self._values.get(key, default)
         if value is _MISSING:
             raise self.fault(f"the key {key} is missing: give {what}")
@@ -157,7 +157,7 @@ class _Section:
         return value
 
     def check(self, key: str, make: Callable[[], Any]) -> Any:
-        """What `make` makes of the value of a key."""
+        """Return the result of `make`, which reads the value of a key; its errors name the key."""
         try:
             return make()
         except UsageError as fault:

@@ -1,4 +1,4 @@
-"""The metrics of clusters that are followed, each with the label `cluster`."""
+"""The metrics of followed clusters, each with the label `cluster`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
 from kraftlake.server.cluster_status import ClusterStatus, State
 
 Read = Callable[[ClusterStatus], float | None]
-"""A value of a cluster; None while it is unknown, and is left out."""
+"""Reads a value of a cluster; None if unknown, and then omitted."""
 
 
 def register_metrics(registry: MetricsRegistry, clusters: Sequence[ClusterStatus], clock: Clock) -> None:
-    """Register `kraftlake_follow_…` for what is known of the following, and the counts under Kafka's names."""
+    """Register `kraftlake_follow_…` for the status of the following, and the counts under Kafka's names."""
     for name, text, read in _of_following(clock):
         registry.gauge(MetricName("kraftlake", "follow", name), text, _by_cluster(clusters, read))
     registry.gauge(

@@ -1,4 +1,4 @@
-"""Follows many clusters in one process: a thread for each, one for the work on their lakes, one for the metrics."""
+"""Follows many clusters in one process: a thread per cluster, one for the upkeep of lakes, one for the metrics."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _UPKEEP_SECONDS = 60.0
 
 
 class FollowService:
-    """Keeps the lakes of a configuration level with their quorums until `stop` is set.
+    """Keeps the lakes of a configuration up to date with their quorums until `stop` is set.
 
-    The client of a quorum blocks, so each cluster has a thread: its network, its disk and its faults stay there.
+    The client of a quorum blocks, so each cluster has a thread: its network, disk and faults do not affect other
+    clusters.
     """
 
     def __init__(
@@ -40,9 +41,9 @@ class FollowService:
         self._log = get_logger(__name__)
 
     def run(self) -> None:
-        """Follow until `stop` is set, then finish what is under way.
+        """Follow until `stop` is set, then finish the work in progress.
 
-        Raises EnvironmentFaultError where the metrics can't be served; nothing has begun then.
+        Raises EnvironmentFaultError if the metrics can't be served; no following has begun then.
         """
         with ExitStack() as stack:
             metrics, url = self._config.metrics, None

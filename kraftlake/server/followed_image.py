@@ -1,4 +1,4 @@
-"""The image of a lake that is followed into, kept up by what is appended, and what is counted on it."""
+"""The image of a followed cluster's lake, updated by each append, and its counts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kraftlake.replay.reading.open_reader import LakeReader
 class FollowedImage:
     """Replays a lake once, then each append; for one thread.
 
-    `on_change` is called after each update that changed more than the image's provenance. Raises what the replay of a
-    record raises, and LakeError; a new one is to be made then.
+    `on_change` is called after each update that changed more than the image's provenance. Raises the errors of a
+    record's replay, and LakeError; afterwards a new instance is needed.
     """
 
     def __init__(self, lake: str, on_change: Callable[[FollowedImage], object]) -> None:
@@ -32,10 +32,10 @@ class FollowedImage:
         reader = LakeReader(log)
         ends = [snapshot.end_offset for snapshot in reader.snapshots if snapshot.end_offset <= log.end_offset]
         self.base_end = max(ends, default=log.start_offset)
-        """The end of the newest snapshot that the lake had when it was replayed."""
+        """The end of the lake's newest snapshot at the time of the replay."""
         self._loader = loader_at(reader, log.end_offset - 1)
         self.whole_image: MetadataImage | None = None
-        """The image if it may become a snapshot: at a batch's end, and outside of metadata transactions."""
+        """The image if it may become a snapshot: at the end of a batch, and outside metadata transactions."""
         self.image = MetadataImage.EMPTY
         image = self._loader.take_image()
         self._update(MetadataDelta(image), image, SnapshotManifest(provenance=image.provenance))
@@ -48,7 +48,7 @@ class FollowedImage:
 
     @property
     def metrics(self) -> ControllerMetadataMetrics:
-        """The controller's counts."""
+        """The controller metrics."""
         return self._metrics
 
     @property
@@ -62,7 +62,7 @@ class FollowedImage:
         return self._loader.last.timestamp
 
     def take(self, batches: Sequence[RecordBatch]) -> None:
-        """Replay batches that were appended."""
+        """Replay appended batches."""
         for batch in batches:
             self._loader.load_batch(batch)
         self._loader.flush()

@@ -1,4 +1,4 @@
-"""The work on all lakes that are followed into, in turn on one thread: derived tables, snapshots, upkeep."""
+"""Maintenance of all followed lakes, in turn on one thread: derived tables, snapshots, upkeep."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.tables.catch_up.updating import update_tables
 
 SNAPSHOT_EVERY: Final = 200_000
-"""Offsets after which a lake gets a snapshot, so that a start replays no more: a day of a cluster in which nothing
-happens, and two seconds of work."""
+"""The number of offsets after which a lake gets a snapshot, to bound the replay at a start: one day of an idle cluster,
+and two seconds of work."""
 
 
 class LakeWorker:
-    """Goes round the lakes once in `interval` seconds, evenly; a round that takes longer makes the next one late.
+    """Visits each lake once in `interval` seconds, evenly spaced; a slow round delays the next one.
 
-    One lake at a time bounds the memory, however many there are. A fault is logged, and tried again in the next round:
-    work that lags behind costs time, not data.
+    One lake at a time bounds the memory, whatever the number of lakes. An error is logged, and the work is retried in
+    the next round: late work costs time, not data.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class LakeWorker:
                 self._log.warning(f"{what}_failed", cluster=name, lake=lake, reason=sentence_of(fault))
 
     def _tables(self, follower: ClusterFollower) -> None:
-        """Bring the derived tables up to the lake's end, if anything changed since they were."""
+        """Update the derived tables to the lake's end, if the lake changed since their last update."""
         name, changed_to = follower.config.name, follower.status.changed_to
         if follower.config.tables and self._tables_to.get(name, -1) < changed_to:
             self._tables_to[name] = update_tables(follower.config.lake, stop=self._stop, poll=None).offset
 
     def _snapshot(self, follower: ClusterFollower) -> None:
-        """Write the newest image as a snapshot, if the log has gone far since the last one."""
+        """Write the newest image as a snapshot, if enough offsets follow the last one."""
         followed, name = follower.image, follower.config.name
         image = None if followed is None else followed.whole_image
         if followed is None or image is None:

@@ -1,4 +1,4 @@
-"""The configuration of a node by Kafka's names: a properties file, and settings that go over it.
+"""The configuration of a node by Kafka's names: a properties file, and settings that override it.
 
 Source: kafka.server.KafkaConfig and kafka.Kafka (--override).
 """
@@ -23,7 +23,7 @@ from kraftlake.settings.tables import DYNAMIC_ONLY, NODE_SETTINGS, base_of
 from kraftlake.settings.uses import NEVER_AT_START
 
 _MISTYPED: Final = 0.9
-"""How alike two names are of which one may be the other, mistyped: many of Kafka's are rather alike."""
+"""The similarity from which an unknown name counts as a misspelling of a known one: many of Kafka's names are alike."""
 _ADVERTISED: Final = "advertised.listeners"
 _EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - refused, not bound
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -31,7 +31,7 @@ STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAutho
 
 @attrs.frozen(kw_only=True)
 class ListenerAddress:
-    """A listener by its name, and where it is bound; port 0 is any free one."""
+    """A listener's name and bind address; port 0 selects any free port."""
 
     name: str
     host: str
@@ -42,7 +42,7 @@ class ListenerAddress:
 
 
 def parse_listener(text: str) -> ListenerAddress:
-    """`NAME://HOST:PORT`, as in Kafka's `listeners`; without a host it is this machine's loopback.
+    """Parse `NAME://HOST:PORT`, as in Kafka's `listeners`; without a host, the loopback address.
 
     Raises UsageError for anything else.
     """
@@ -60,15 +60,15 @@ def parse_listener(text: str) -> ListenerAddress:
 
 @attrs.frozen(kw_only=True)
 class NodeSettings:
-    """The settings of a node by Kafka's names; all getters raise UsageError for a value that is none of the kind."""
+    """The settings of a node by Kafka's names; all getters raise UsageError for a value of the wrong type."""
 
     values: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     source: str = "the settings"
-    """Where they come from, for messages."""
+    """The source of the settings, for messages."""
 
     @classmethod
     def read(cls, path: str | None, overrides: Iterable[tuple[str, str]] = ()) -> NodeSettings:
-        """The file's settings, and `overrides` over them. Raises UsageError where it can't be read."""
+        """Read the file's settings, overridden by `overrides`. Raises UsageError if the file can't be read."""
         values: dict[str, str] = {}
         if path is not None:
             try:
@@ -80,7 +80,7 @@ class NodeSettings:
         return cls(values={**values, **dict(overrides)}, source=path or "the settings")
 
     def check(self) -> None:
-        """Raise UsageError for a value that Kafka refuses at a node's start, alone or with others."""
+        """Raise UsageError for a value, or a combination of values, that Kafka refuses at a node's start."""
         for name, text in self.values.items():
             key = _key_of(name)
             if key is not None and name not in DYNAMIC_ONLY:
@@ -90,25 +90,25 @@ class NodeSettings:
             raise UsageError(f"{self.source} can't be those of a node: {problem}.")
 
     def _problem_of_ids(self) -> str | None:
-        """Both names of the id must have one value, also where one is the default. Source: AbstractKafkaConfig."""
+        """Check that both names of the id have one value, even if one is the default. Source: AbstractKafkaConfig."""
         ids = {name: self.value(name) for name in ("node.id", "broker.id") if name in self.values}
         return None if len({*ids.values()}) < 2 else f"broker.id is {ids['broker.id']}, and node.id is {ids['node.id']}"
 
     def value(self, name: str) -> Any:
-        """The value of a setting, parsed by its definition; Kafka's default where it is not set, which may be None."""
+        """The value of a setting, parsed by its definition; Kafka's default if not set, which may be None."""
         key = NODE_SETTINGS[base_of(name)]
         text = self.values.get(name, key.default)
         return None if text is None else self._parsed(key, name, text)
 
     @property
     def node_id(self) -> int | None:
-        """The id of the node; None without one. Source: AbstractKafkaConfig (populateSynonyms)."""
+        """The id of the node; None if not set. Source: AbstractKafkaConfig (populateSynonyms)."""
         named = next((name for name in ("node.id", "broker.id") if name in self.values), None)
         return None if named is None else int(self.value(named))
 
     @property
     def without_effect(self) -> dict[str, str]:
-        """The settings that no node heeds, each with the reason."""
+        """The settings that no node uses, each with the reason."""
         found = {}
         for name, text in sorted(self.values.items()):
             key = _key_of(name)
@@ -122,7 +122,7 @@ class NodeSettings:
         return found
 
     def text(self, name: str, default: str | None = None) -> str | None:
-        """A text without blanks around it."""
+        """A text setting without surrounding blanks."""
         value = self.values.get(name)
         return default if value is None else trim(value)
 
@@ -131,7 +131,7 @@ class NodeSettings:
         return tuple(parse_listener(one) for one in self.names(name))
 
     def advertised(self, listeners: Iterable[ListenerAddress]) -> dict[str, ListenerAddress]:
-        """Where other nodes and clients find listeners, by name: `advertised.listeners`, else where they are bound.
+        """The addresses that other nodes and clients use, by listener: `advertised.listeners`, else the bound address.
 
         Raises UsageError, as Kafka does, for a name that is none of them, and for the address 0.0.0.0.
         """
@@ -147,7 +147,7 @@ class NodeSettings:
         return found
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A list of texts that are not empty."""
+        """A list of non-empty texts."""
         return tuple(filter(None, map(trim, split_list(trim(self.values.get(name, ""))))))
 
     def _parsed(self, key: ConfigKey, name: str, text: str) -> Any:
@@ -162,7 +162,7 @@ def _key_of(name: str) -> ConfigKey | None:
 
 
 def has_authorizer(settings: NodeSettings) -> bool:
-    """Whether `authorizer.class.name` asks for ACLs; UsageError for another authorizer than Kafka's own."""
+    """Whether `authorizer.class.name` enables ACLs; raises UsageError for any authorizer but Kafka's own."""
     name = settings.text("authorizer.class.name")
     if not name:
         return False

@@ -1,4 +1,4 @@
-"""The validators of configs, which refuse what Kafka's refuse.
+"""The validators of configs, which refuse the same values as Kafka's.
 
 Source: org.apache.kafka.common.config.ConfigDef (Range, ValidString, ValidList), and the validators of LogConfig,
 GroupConfig and QuorumConfig.
@@ -22,12 +22,12 @@ _LARGEST_PORT: Final = 65_535
 
 
 def at_least(low: float) -> Check:
-    """A number of at least `low`; NaN passes, since every comparison with it is false."""
+    """Accept numbers of at least `low`; NaN passes, since every comparison with NaN is false."""
     return lambda value: f"it is below {low}" if value < low else None
 
 
 def between(low: float, high: float) -> Check:
-    """A number from `low` to `high`; NaN passes."""
+    """Accept numbers from `low` to `high`; NaN passes."""
 
     def check(value: float) -> str | None:
         return f"it is above {high}" if value > high else at_least(low)(value)
@@ -36,27 +36,27 @@ def between(low: float, high: float) -> Check:
 
 
 def gzip_level(value: int) -> str | None:
-    """A compression level of gzip: 1 to 9, or -1 for its default."""
+    """Accept compression levels of gzip: 1 to 9, or -1 for the default."""
     return None if value == -1 else between(1, 9)(value)
 
 
 def one_of(*values: str) -> Check:
-    """One of some strings."""
+    """Accept some strings."""
     return lambda value: None if value in values else f"{value!r} is none of {', '.join(values)}"
 
 
 def one_of_ignoring_case(*values: str) -> Check:
-    """One of some strings in upper case, in any case."""
+    """Accept some upper-case strings, in any case."""
     return lambda value: None if value.upper() in values else f"{value!r} is none of {', '.join(values)}"
 
 
 def not_empty(value: str) -> str | None:
-    """A string that is not empty."""
+    """Accept non-empty strings."""
     return None if value else "it is empty"
 
 
 def members(*values: str) -> Check:
-    """A list without empty members, all of `values` if any are given."""
+    """Accept lists without empty members, all of `values` if any are given."""
 
     def check(value: list[str]) -> str | None:
         for member in value:
@@ -70,17 +70,17 @@ def members(*values: str) -> Check:
 
 
 def some_members(*values: str) -> Check:
-    """A list as `members`, and not empty."""
+    """Accept the same lists as `members`, except the empty one."""
     return lambda value: members(*values)(value) if value else "the list is empty"
 
 
 def host_ports(value: list[str]) -> str | None:
-    """Pairs HOST:PORT."""
+    """Accept pairs HOST:PORT."""
     return next(filter(None, map(_problem_of_address, value)), None)
 
 
 def voters(value: list[str]) -> str | None:
-    """Voters of a quorum, each as ID@HOST:PORT."""
+    """Accept voters of a quorum, each as ID@HOST:PORT."""
     for member in value:
         id_, at, address = member.partition("@")
         if not at or "@" in address.rstrip("@"):
@@ -102,7 +102,7 @@ def _problem_of_address(text: str) -> str | None:
 
 
 def throttled_replicas(value: list[str]) -> str | None:
-    """Pairs partition:broker, or * for all replicas; empty members are ignored."""
+    """Accept pairs partition:broker, or * for all replicas; empty members are ignored."""
     trimmed = [trim(member) for member in value]
     if "".join(trimmed) == "*":
         return None
@@ -111,7 +111,7 @@ def throttled_replicas(value: list[str]) -> str | None:
 
 
 def auto_offset_reset(value: str) -> str | None:
-    """The start of a share group: earliest, latest, or by_duration: with an ISO 8601 duration that is not negative."""
+    """Accept the start of a share group: earliest, latest, or by_duration: with a non-negative ISO 8601 duration."""
     if value in ("earliest", "latest"):
         return None
     if not value.startswith(_BY_DURATION):

@@ -1,4 +1,4 @@
-"""The definition of a config: type, default, validator, where it may be set, and what this project does with it.
+"""The definition of a config: type, default, validator, dynamic update mode, and use in kraftlake.
 
 Source: org.apache.kafka.common.config.ConfigDef, org.apache.kafka.server.config.DynamicBrokerConfig.
 """
@@ -18,14 +18,14 @@ _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 
 
 class UpdateMode(Enum):
-    """Where a config of a broker may be set beside its property file, under Kafka's names."""
+    """The dynamic update mode of a broker's config, under Kafka's names."""
 
     READ_ONLY = "read-only"
-    """Nowhere."""
+    """The config can't be set dynamically."""
     PER_BROKER = "per-broker"
-    """For one broker."""
+    """The config can be set for one broker."""
     CLUSTER_WIDE = "cluster-wide"
-    """For one broker and for all."""
+    """The config can be set for one broker and for all."""
 
 
 READ_ONLY: Final = UpdateMode.READ_ONLY
@@ -35,11 +35,11 @@ CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
 
 @attrs.frozen
 class ConfigKey:
-    """A config: its type under Kafka's name, its default (or None), its validator and its use here.
+    """A config: its type under Kafka's name, its default (or None), its validator and its use in kraftlake.
 
-    `synonyms` are the broker configs that a topic config falls back on; the first one that is set counts. `update`
-    concerns configs of brokers: those of other resources are set in the metadata log alone. One that is `internal` is
-    described only where it is set.
+    `synonyms` are the broker configs that provide the value of a missing topic config; the first one that is set
+    counts. `update` concerns configs of brokers: those of other resources are set in the metadata log alone. An
+    `internal` config is described only if it is set.
     """
 
     type: str
@@ -52,11 +52,11 @@ class ConfigKey:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether its value is a secret."""
+        """Whether the value is a secret."""
         return self.type == "PASSWORD"
 
     def parse(self, text: str) -> Any:
-        """Parse a value; ValueError with the reason if the config can't have it."""
+        """Parse a value; raises ValueError with the reason if the config can't have it."""
         value = self.typed(text)
         problem = None if self.check is None else self.check(value)
         if problem is not None:
@@ -64,7 +64,7 @@ class ConfigKey:
         return value
 
     def typed(self, text: str) -> Any:
-        """A value of its type, whether or not the config may have it; ValueError for one of another type."""
+        """Convert a value to the config's type, without validation; raises ValueError for one of another type."""
         text = trim(text)
         match self.type:
             case "BOOLEAN":
@@ -79,7 +79,7 @@ class ConfigKey:
                 return text
 
     def why_ignored(self, text: str) -> Ignored | None:
-        """Why a value has no effect here; None where it has, or is the default."""
+        """The reason why a value has no effect here; None if it has one, or is the default."""
         match self.use:
             case Ignored() as ignored:
                 return None if self._is_default(text) else ignored

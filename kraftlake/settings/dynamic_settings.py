@@ -1,4 +1,4 @@
-"""What a running broker refuses of a single setting: a fixed one, or a value of another type.
+"""Validation of a single setting on a running broker: a fixed setting and a value of another type are refused.
 
 Source: org.apache.kafka.server.config.DynamicBrokerConfig (validateConfigs), DynamicConfig.Broker.
 """
@@ -14,7 +14,7 @@ from kraftlake.settings.tables import BROKER_CONFIGS, of_listener
 
 _OF_KEY_STORES: Final = re.compile(r"ssl\.(key|trust)store\..*|ssl\.key\.password")
 OF_ALL_LISTENERS: Final = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
-"""Settings of a listener that may be made for all brokers."""
+"""Settings of a listener that may be set for all brokers."""
 _PROVIDERS: Final = "config.providers"
 _CLASSES: Final = frozenset(
     {
@@ -22,16 +22,19 @@ _CLASSES: Final = frozenset(
         "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",
     }
 )
-"""Kafka's own classes for settings that name one; there are no others here."""
+"""Kafka's own classes for settings with a class name; no others exist here."""
 
 
 def is_live(base: str) -> bool:
-    """Whether a setting of a listener can be changed while the listener is there."""
+    """Whether a setting of an existing listener can be changed."""
     return base in OF_ALL_LISTENERS or _OF_KEY_STORES.fullmatch(base) is not None
 
 
 def problem_of_setting(name: str, value: str, *, of_all: bool) -> str | None:
-    """The reason why a setting of one broker, or `of_all`, can't have a value; None for any setting of others."""
+    """The reason why a setting of one broker, or `of_all`, can't have a value.
+
+    None for any setting of other resources.
+    """
     key, base = BROKER_CONFIGS.get(name), of_listener(name)
     if key is not None and key.update is READ_ONLY:
         return f"{name} can't be changed while the broker runs: change its properties file."
@@ -54,12 +57,12 @@ def problem_of_setting(name: str, value: str, *, of_all: bool) -> str | None:
 
 
 def sound_settings(configs: Mapping[str, str], *, of_all: bool) -> dict[str, str]:
-    """The settings of a log that a broker heeds: a controller takes any."""
+    """Return the settings of a log that a broker accepts: a controller accepts any."""
     return {name: value for name, value in configs.items() if problem_of_setting(name, value, of_all=of_all) is None}
 
 
 def problem_of_value(key: ConfigKey, text: str) -> str | None:
-    """The reason why a config can't have a value that it would have alone, or None."""
+    """The reason why a config can't have a value on its own, or None."""
     try:
         value = key.parse(text)
     except ValueError as problem:

@@ -1,4 +1,4 @@
-"""The settings of nodes that bound configs of groups, and what Kafka refuses of them together.
+"""The settings of nodes that bound configs of groups, and the combinations that Kafka refuses.
 
 Source: org.apache.kafka.coordinator.group.GroupConfig, GroupCoordinatorConfig and ShareGroupConfig.
 """
@@ -22,7 +22,7 @@ _OTHER_BOUNDS: Final[Mapping[str, tuple[str | None, str | None]]] = {
 
 
 def bounds_of_group(name: str) -> tuple[str | None, str | None]:
-    """The names of the settings with the lowest and highest value of a group config, or None."""
+    """Return the names of the settings with the lowest and highest value of a group config, or None."""
     if name in _OTHER_BOUNDS:
         return _OTHER_BOUNDS[name]
     kind, _, rest = name.partition(".")
@@ -31,7 +31,7 @@ def bounds_of_group(name: str) -> tuple[str | None, str | None]:
 
 
 def problems_of_bounds(value: Callable[[str], Any]) -> Iterator[str]:
-    """What is wrong with the settings of groups together; `value` gives one, parsed, or its default."""
+    """Yield the contradictions between the settings of groups; `value` returns a setting, parsed, or its default."""
     for config in GROUP_CONFIGS:
         low, high = bounds_of_group(config)
         steps = [name for name in (low, f"group.{config}", high) if name is not None]

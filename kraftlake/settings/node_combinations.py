@@ -15,12 +15,18 @@ _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 
 
 def problem_of_combination(value: Callable[[str], Any]) -> str | None:
-    """The reason why a node can't have its settings together, or None; `value` gives one, parsed, or its default."""
+    """The reason why a node can't have its combination of settings, or None.
+
+    `value` returns a setting, parsed, or its default.
+    """
     return next(filter(None, _problems(value)), None)
 
 
 def connections_by_host(overrides: str) -> dict[str, int]:
-    """The connections that hosts may have, by `max.connections.per.ip.overrides`; ValueError for anything else."""
+    """The maximum numbers of connections by host in `max.connections.per.ip.overrides`.
+
+    Raises ValueError for invalid text.
+    """
     limits = {}
     for one in split(trim(overrides)) if overrides else ():
         host, colon, limit = trim(one).rpartition(":")
@@ -64,7 +70,7 @@ def _problems(value: Callable[[str], Any]) -> Iterator[str | None]:
 
 
 def _finest(value: Callable[[str], Any], config: str) -> int:
-    """The value of the first setting that is set of those that a config of topics falls back on."""
+    """Return the value of the first explicit setting among the synonyms of a topic config."""
     found = map(value, TOPIC_CONFIGS[config].synonyms)
     return int(next(one for one in found if one is not None))
 

@@ -1,4 +1,4 @@
-"""All configs that Kafka 4.4 defines, by the type of resource: the one list that others are made from."""
+"""All configs that Kafka 4.4 defines, by resource type: the source of all other lists."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ DYNAMIC_ONLY: Final = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )  # fmt: skip
-"""Settings that are heeded only when they are made while the cluster runs, not in a properties file.
+"""Settings that take effect only if they are set while the cluster runs, not in a properties file.
 
 Source: org.apache.kafka.server.config.QuotaConfig (brokerQuotaConfigs).
 """
 
 NODE_SETTINGS: Final[Mapping[str, ConfigKey]] = {**BROKER_CONFIGS, **AUTHORIZER_SETTINGS}
-"""Every setting that a properties file of a node may have."""
+"""All settings that a properties file of a node may have."""
 
 CONFIGS: Final[Mapping[int, Mapping[str, ConfigKey]]] = {
     TOPIC: TOPIC_CONFIGS,
@@ -57,46 +57,46 @@ CONFIGS: Final[Mapping[int, Mapping[str, ConfigKey]]] = {
     CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
     GROUP: GROUP_CONFIGS,
 }
-"""By the number of the resource type in a ConfigRecord. Loggers (8) have no defined names."""
+"""The configs by the number of the resource type in a ConfigRecord. Loggers (8) have no defined names."""
 
 _OF_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _OF_MECHANISMS: Final = (
     "sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.login.class", "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )  # fmt: skip
-"""Settings that one SASL mechanism of a listener may have: `listener.name.NAME.MECHANISM.sasl.jaas.config`."""
+"""Settings that may be set for one SASL mechanism of a listener: `listener.name.NAME.MECHANISM.sasl.jaas.config`."""
 
 
 def of_listener(name: str) -> str | None:
-    """The setting without the prefix of a listener, `listener.name.NAME.`; None without one."""
+    """Return the setting without the prefix of a listener, `listener.name.NAME.`; None without the prefix."""
     match = _OF_LISTENER.fullmatch(name)
     return None if match is None else match[1]
 
 
 def base_of(name: str) -> str:
-    """The setting of all listeners for that of one listener, or of a mechanism there; any other is its own base."""
+    """Return the base setting of a listener's or a mechanism's setting; any other setting is its own base."""
     base = of_listener(name)
     return name if base is None else next((one for one in _OF_MECHANISMS if base.endswith(one)), base)
 
 
 def key_of(resource_type: int, name: str) -> ConfigKey | None:
-    """The definition of a config, also of one listener's; None where Kafka has none."""
+    """Return the definition of a config, including one listener's; None if Kafka has none."""
     return CONFIGS.get(resource_type, {}).get(base_of(name) if resource_type == BROKER else name)
 
 
 def is_supported(resource_type: int, name: str) -> bool:
-    """Whether Kafka 4.4 takes a config from the log; it ignores a config that it does not define, or no longer.
+    """Whether Kafka 4.4 applies a config from the log.
 
-    Brokers may have configs of any name: those of plugins and listeners are not defined anywhere.
-    Source: org.apache.kafka.server.config.DefaultSupportedConfigChecker.
+    Kafka ignores a config that it does not define, or no longer defines. Brokers may have configs of any name: those of
+    plugins and listeners have no definition. Source: org.apache.kafka.server.config.DefaultSupportedConfigChecker.
     """
     return resource_type == BROKER or name in CONFIGS.get(resource_type, {})
 
 
 def why_ignored(resource_type: int, name: str, value: str) -> Ignored | None:
-    """Why a config of a resource in the metadata log has no effect here.
+    """The reason why a config of a resource in the metadata log has no effect here.
 
-    None where it has; also for what is unknown, and for defaults.
+    None for a config with an effect, for an unknown config, and for a default.
     """
     key = key_of(resource_type, name)
     if key is None:
@@ -107,6 +107,6 @@ def why_ignored(resource_type: int, name: str, value: str) -> Ignored | None:
 
 
 def is_heeded_by(role: str, name: str) -> bool:
-    """Whether nodes of a role heed a setting of a properties file."""
+    """Whether nodes of a role use a setting of a properties file."""
     key = NODE_SETTINGS.get(base_of(name))
     return key is not None and isinstance(key.use, Heeded) and role in key.use.by

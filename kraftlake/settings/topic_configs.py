@@ -140,5 +140,5 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
 
 
 def unit_ms(synonym: str) -> int:
-    """The factor that a setting's value is multiplied with for its topic config: hours and minutes become ms."""
+    """The factor between a setting's value and its topic config: hours and minutes are converted to ms."""
     return _UNITS_MS.get(synonym.rpartition(".")[2], 1)

@@ -1,4 +1,4 @@
-"""What the nodes of a lake's cluster do with a config of Kafka's: which of them heed it, or why none does."""
+"""The use of Kafka's configs in a lake's cluster: the nodes that use a config, or the reason why none does."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CONTROLLER_ROLE: Final = "controller"
 
 @attrs.frozen
 class Ignored:
-    """A config without effect here; `reason` completes "NAME has no effect: …".
+    """A config without effect in kraftlake; `reason` completes "NAME has no effect: …".
 
-    `is_non_goal` says that the thing it is about is not meant to be here.
+    `is_non_goal` means that the config's subject is a non-goal of kraftlake.
     """
 
     reason: str
@@ -24,10 +24,10 @@ class Ignored:
 
 @attrs.frozen
 class Heeded:
-    """A config that nodes of the roles `by` heed; a value, or member of a list, in `but` has no effect.
+    """A config that nodes of the roles `by` use; a value, or member of a list, in `but` has no effect.
 
-    `live` says that a running node heeds a change where Kafka's does; without it the next start does, and of the
-    property file alone.
+    `live` means that a running node applies a change where Kafka's does; otherwise the next start applies it, and only
+    from the property file.
     """
 
     by: frozenset[str]

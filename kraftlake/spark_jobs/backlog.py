@@ -1,4 +1,4 @@
-"""What the executors do in a job."""
+"""The executors' part of a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class Advance:
-    """What executors have made of a part of the log.
+    """The result of executors for a part of the log.
 
     `rows` are the numbers of rows that were added to each table, by name, in `steps` steps; `topics` and `partitions`
     are the numbers of them after it, None where they are not known. `snapshots` are the end offsets of the snapshots
@@ -33,10 +33,10 @@ class Backlog(Protocol):
     """Tables of a lake whose rows executors make."""
 
     def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
-        """Bring the tables up to offset `last` of the log, the end of a batch; the caller holds their locks.
+        """Update the tables to offset `last` of the log, the end of a batch; the caller holds their locks.
 
         Tables that begin with a snapshot whose end is later are then at its end.
 
-        `on_step` is called after each step with its last offset and the end of the last one. Raises what a replay
-        raises, with its offset, LakeError if the lake can't be read or written, EnvironmentFaultError if Spark fails.
+        `on_step` is called after each step with its last offset and the end of the last one. Raises the errors of a
+        replay, with the offset, LakeError if the lake can't be read or written, EnvironmentFaultError if Spark fails.
         """

@@ -5,7 +5,7 @@
     spark.readStream.format("kraft").option("type", "PartitionRecord").load("LAKE")
 
 `spark_session` registers it. Tasks read in parallel and return Arrow batches; the options and the reader's schema
-choose what is decoded.
+select the columns to decode.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
 
 
 def _stream_class(asked: SourceOptions) -> type[LakeStream]:
-    """The stream for the columns asked for; raises UsageError if this Spark has none."""
+    """The stream for the requested columns; raises UsageError if this Spark has none."""
     if find_spec("pyspark.sql.streaming.datasource") is not None:
         from kraftlake.spark_jobs.log_stream import LogStream, OffsetStream
 
@@ -118,7 +118,7 @@ class RecordReader(DataSourceReader):  # type: ignore[misc]
 
 
 class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]
-    """Raises why there is no stream, whatever Spark asks it first."""
+    """Raises the reason why there is no stream, at any call by Spark."""
 
     def __init__(self, fault: KraftlakeError) -> None:
         self._fault = fault
@@ -131,5 +131,5 @@ class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]
     latestOffset = getDefaultReadLimit = partitions = initialOffset  # noqa: N815
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """As `initialOffset`."""
+        """Raises KraftSourceError, as `initialOffset`."""
         self.initialOffset(partition)

@@ -38,12 +38,12 @@ _GLOBS = "__globPaths__"
 def table_frame(
     spark: SparkSession, lakes: LakePlace | Iterable[LakePlace], table: str, *, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """The rows of a derived table (`events`, `partition_history`, …) as it is now, in all or some of its columns.
+    """The rows of the current version of a derived table (`events`, `partition_history`, …), in all or some columns.
 
     `lakes` is one lake; or a list of lakes, a folder of lakes or a pattern (`lakes_at`), which are read as one table.
-    Its columns are then those of each lake's table, of which `cluster_id` is the cluster's, and behind them `lake`
-    (string): the name of the lake's folder, or its whole path or URI where several have the same name. A column that
-    the table of an earlier release lacks is null there.
+    The columns are then those of each lake's table, with `cluster_id` for the cluster, followed by `lake` (string): the
+    name of the lake's folder, or its whole path or URI where several have the same name. A column that the table of an
+    earlier release lacks is null there.
 
     Raises LakeError if there is no such lake or no such table in one of them, or if the types of a column differ;
     UsageError for an unknown column.
@@ -75,7 +75,7 @@ def _lake_frame(spark: SparkSession, lake: Location, table: str, columns: Sequen
 
 
 def _named_frame(spark: SparkSession, lake: Location, name: str, state: TableState, wanted: pa.Schema) -> DataFrame:
-    """The rows of one of many lakes' tables in the wanted columns: those that the table lacks are put in."""
+    """The rows of one of many lakes' tables in the wanted columns; columns that the table lacks are added."""
     from pyspark.sql.functions import lit
     from pyspark.sql.pandas.types import from_arrow_type
 
@@ -96,7 +96,7 @@ def _named_frame(spark: SparkSession, lake: Location, name: str, state: TableSta
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:
-    """All rows of frames with the same columns; pair by pair, for Spark analyses a frame again in each union of it."""
+    """All rows of frames with the same columns, united in pairs: Spark analyses a frame again in each union of it."""
     while len(frames) > 1:
         pairs = [frames[start : start + 2] for start in range(0, len(frames), 2)]
         frames = [pair[0].union(pair[1]) if len(pair) > 1 else pair[0] for pair in pairs]
@@ -124,7 +124,7 @@ def disk_files_frame(spark: SparkSession, state: TableState, paths: Sequence[Pat
 
 
 def files_frame(spark: SparkSession, paths: Sequence[Location], read: FileReader, schema: pa.Schema) -> DataFrame:
-    """The rows that `read` gives of each of a table's files, on the executors, in the columns of `schema`."""
+    """The rows that `read` returns for each of a table's files, on the executors, in the columns of `schema`."""
 
     def rows(number: int) -> Iterator[pa.RecordBatch]:
         for table in read(paths[number]):

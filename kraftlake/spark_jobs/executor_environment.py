@@ -1,4 +1,4 @@
-"""The environment variables with which executors reach a lake's object store: Spark sends them with the tasks."""
+"""The environment variables with which executors access a lake's object store: Spark sends them with the tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACE: Final = (
 
 
 def lend_store_access(context: SparkContext) -> None:
-    """Let the Python workers of executors reach the store that this process reaches.
+    """Send this process's access to the object store to the Python workers of executors.
 
     The endpoint, the region and the keys of this process's environment go to them with the tasks, and not into Spark's
     configuration, which web pages and event logs show. Variables that the session sets by `spark.executorEnv.…` stay,
@@ -36,12 +36,12 @@ def store_access() -> dict[str, str]:
 
 
 def take_store_access(access: Mapping[str, str]) -> None:
-    """Reach the store as another process does, by its `store_access`, except for what this process's own says."""
+    """Set the access of another process, its `store_access`, to the store, except for variables set here."""
     _lend(access, os.environ)
 
 
 def _lend(access: Mapping[str, str], given: MutableMapping[str, str]) -> None:
-    """Keys of two origins are never mixed."""
+    """Add access variables to an environment; keys of two origins are never mixed."""
     has_keys = any(name in given for name in _KEYS)
     for name, value in access.items():
         if name in _PLACE or not has_keys:

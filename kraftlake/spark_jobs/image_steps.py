@@ -1,4 +1,4 @@
-"""Images in a stream of a user's own: the published changes of a lake's log, folded in the driver."""
+"""Images in a user's own stream: the published changes of a lake's log, folded in the driver."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 STEP_RECORDS: Final = 100_000
-"""The number of records of a step, unless the caller says another: the driver holds them all."""
+"""The default number of records in a step: the driver holds all of them."""
 
 Receiver: TypeAlias = Callable[[MetadataDelta, MetadataImage, LoaderManifest], None]
 
@@ -44,19 +44,19 @@ def image_stream(
 ) -> DataStreamWriter:
     """A stream that calls `receive(delta, image, manifest)` with each published change of a lake's log, in order.
 
-    A change is that of a log batch, or of a whole metadata transaction at its end; batches of nothing but no-op records
-    are none. `delta` has led to `image`, whose last offset is `manifest.provenance.offset`. Spark's executors read the
+    A change is that of a log batch, or of a whole metadata transaction at its end; batches with no-op records only are
+    not changes. `delta` led to `image`, whose last offset is `manifest.provenance.offset`. Spark's executors read the
     records; the driver holds the image, replays the records and calls `receive`, on a thread of Spark's.
 
     The first call is the load of the image before the stream's first record: a delta from the empty image, with a
     SnapshotManifest; an empty image is not loaded. A stream that starts at the log's end loads the image there at once,
     before there is any record. All other calls have a LogDeltaManifest.
 
-    Each change comes at least once: a step that did not end is repeated with all its changes after a restart from the
-    checkpoint, so a receiver skips the offsets that it has. An error of `receive` fails the query, and its change comes
+    Delivery is at least once: after a restart from the checkpoint, an unfinished step is repeated with all its changes,
+    so a receiver skips the offsets that it has. An error of `receive` fails the query, and its change is delivered
     again after a restart.
 
-    The stream begins at `starting_offset` (an offset, "earliest" or "latest"), or at the begin of its batch, and takes
+    The stream begins at `starting_offset` (an offset, "earliest" or "latest"), or at the start of its batch, and takes
     up to `max_records_per_trigger` records in a step. `.option("checkpointLocation", …)`, `.trigger(…)` and `.start()`
     are the caller's. Errors of the lake, of these options and of records fail the query in one sentence.
     """
@@ -87,7 +87,7 @@ class ImageSteps:
 
     @in_one_sentence
     def take_rows(self, rows: pa.Table, *, is_first: bool) -> None:
-        """As `take`, with the rows of the log, in any order.
+        """Publish the changes of a step, given as the rows of the log, in any order.
 
         A step that does not follow the last one begins with the image before it, from the lake. A first step without
         rows, of a stream that starts at the log's end, loads the image there: no later step knows whether it is loaded.
@@ -112,7 +112,7 @@ class ImageSteps:
         self._fold, self._next = fold, last + 1
 
     def _begin(self, reader: LakeReader, first: int, *, is_first: bool) -> ChangeFold:
-        """The image before the batch at offset `first`; if that was trimmed away, the next one that there is."""
+        """The image before the batch at offset `first`; if that was trimmed away, the next one that exists."""
         self._covered = first - 1
         if first == 0:
             return ChangeFold.after(reader, -1)
@@ -126,7 +126,7 @@ class ImageSteps:
 
 
 def _fold_behind(reader: LakeReader, covered: int) -> ChangeFold:
-    """The changes behind an offset; where a transaction is open there, the image is the one before its begin.
+    """The changes after an offset; where a transaction is open there, the image is the one before its start.
 
     That image was published last: the next delta is the same whether or not a query has ended in between.
     """

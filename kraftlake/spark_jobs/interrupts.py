@@ -29,7 +29,7 @@ def silent_interrupts() -> Iterator[None]:
 
 @contextmanager
 def interrupt_handler_kept() -> Iterator[None]:
-    """Put back the handler that pyspark replaces when it starts a session.
+    """Restore the handler that pyspark replaces when it starts a session.
 
     pyspark's handler asks the JVM to cancel all jobs, by a second call within the interrupted one, which py4j can't do;
     a run stops its stream and its session itself.

@@ -37,7 +37,7 @@ _RESOLVING_TAKES_AT_MOST: Final = 900  # seconds; the first download over a slow
 def spark_jars(extra_packages: Sequence[str] = ()) -> tuple[Path, ...]:
     """Delta Lake's jars for the installed Spark, and those of `extra_packages` (Maven's `group:name:version`).
 
-    What Spark ships itself is left out. Raises EnvironmentFaultError when they can't be resolved.
+    Jars that Spark ships are left out. Raises EnvironmentFaultError when they can't be resolved.
     """
     return kept_jars(
         _folder_name(extra_packages),
@@ -46,7 +46,7 @@ def spark_jars(extra_packages: Sequence[str] = ()) -> tuple[Path, ...]:
 
 
 def jars_are_cached(extra_packages: Sequence[str] = ()) -> bool:
-    """Whether `spark_jars` answers at once, without asking the resolver."""
+    """Whether `spark_jars` returns at once, without running the resolver."""
     return _listed_jars(_jars_folder() / _folder_name(extra_packages)) is not None
 
 
@@ -109,7 +109,7 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def _fill(folder: Path, resolve: Callable[[Path], Iterable[Path]]) -> None:
-    """Resolve, copy next to `folder` and rename: readers without the lock see all of it or nothing."""
+    """Resolve, copy next to `folder` and rename: readers without the lock see the whole folder or none."""
     try:
         for left_by_a_killed_process in folder.parent.glob(f"{_STAGING}*"):
             shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
@@ -155,7 +155,7 @@ def resolve_jars(packages: Sequence[str], scratch: Path, excluded: Sequence[str]
 
 
 def _run_resolver(folder: Path, asked: str, packages: Sequence[str], deadline: float) -> str:
-    """Run Spark's resolver in another process; returns what it printed."""
+    """Run Spark's resolver in another process; returns its output."""
     environment = dict(os.environ, JAVA_HOME=str(java_home()), SPARK_LOCAL_IP="127.0.0.1")
     environment.pop("PYSPARK_GATEWAY_PORT", None)
     environment.pop("PYSPARK_SUBMIT_ARGS", None)

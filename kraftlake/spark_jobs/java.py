@@ -120,7 +120,7 @@ def _printed_version(command: Path) -> str:
 
 
 def _ask(command: Path) -> str:
-    """What `java` prints about itself; empty if it can't be run."""
+    """The output of `java` about its version; empty if it can't be run."""
     try:
         answer = subprocess.run(  # noqa: S603 - the command is the machine's own java
             [str(command), "-XshowSettings:properties", "-version"],

@@ -20,15 +20,15 @@ from kraftlake.spark_jobs.source_options import EARLIEST, LATEST, OFFSETS_SCHEMA
 from kraftlake.tables.record_scan import RecordScan, parts_of
 
 Position = dict[str, Any]
-"""Where a stream stands, as Spark keeps it: `offset`, the next one to be read, and `log`, the id of the log."""
+"""The position of a stream, as Spark keeps it: `offset`, the next one to read, and `log`, the id of the log."""
 
 
 class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no types here
-    """Streams the records of a lake's log; how large its steps are is said by classes for the releases of Spark.
+    """Streams the records of a lake's log; classes for the releases of Spark set the size of its steps.
 
     One process beside Spark's driver plans the steps for as long as the stream runs, and keeps the lake open; Spark
-    copies the reader to tasks before that. An open lake follows compactions, and needs no more than a look for one
-    file when nothing was appended.
+    copies the reader to tasks before that. An open lake follows compactions, and checks for a single file when nothing
+    was appended.
     """
 
     def __init__(self, scan: RecordScan, starting: Any, max_records: int | None) -> None:
@@ -38,7 +38,7 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
 
     @in_one_sentence
     def initialOffset(self) -> Position:  # noqa: N802 - Spark's name
-        """Where a stream without a checkpoint starts; raises KraftSourceError for an offset that there isn't."""
+        """The start of a stream without a checkpoint; raises KraftSourceError for an offset that does not exist."""
         ends = {EARLIEST: self._log.start_offset, LATEST: self._log.end_offset}
         position = self._position(ends.get(self._starting, self._starting))
         self._checked(position)
@@ -46,7 +46,7 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
 
     @in_one_sentence
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
-        """The parts of a step, which after a restart may be one that was planned before it."""
+        """The parts of a step, which after a restart may have been planned before it."""
         scan = attrs.evolve(self._scan, log_id=self._log.table_id)
         return scan_parts(scan, parts_of(self._source, self._checked(start), self._checked(end) - 1))
 
@@ -72,7 +72,7 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
         return {"offset": offset, "log": self._log.table_id}
 
     def _checked(self, position: Position) -> int:
-        """The offset of a position, where it is one of this log."""
+        """The offset of a position, after a check that it is one of this log."""
         log = self._log
         if position.get("log") != log.table_id:
             raise LakeError(
@@ -93,7 +93,7 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
 
 
 class OffsetRows(LakeStream):
-    """Streams the offsets of the steps alone: one row of OFFSETS_SCHEMA in each, for whoever reads the log itself."""
+    """Streams only the offsets of the steps: one row of OFFSETS_SCHEMA in each, for readers of the log itself."""
 
     @in_one_sentence
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
@@ -107,7 +107,7 @@ class OffsetRows(LakeStream):
 
 
 class UnboundedOffsets(OffsetRows):
-    """The stream of offsets in Spark 4.0 and 4.1, which ask a source for no steps of a size: a step takes all there is.
+    """The stream of offsets in Spark 4.0 and 4.1, which do not limit the size of a step: a step takes all offsets.
 
     It ignores `maxRecordsPerTrigger`; the executors of a job divide a step themselves.
     """

@@ -1,4 +1,4 @@
-"""The streams of the source `kraft` in Spark 4.2, which asks a source for steps of a size."""
+"""The streams of the source `kraft` in Spark 4.2, which limits the size of a step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LogStream(LakeStream, SupportsTriggerAvailableNow):  # type: ignore[misc] 
 
     @in_one_sentence
     def latestOffset(self, start: Position, limit: ReadLimit) -> Position:  # noqa: N802
-        """Where the step from `start` on ends: with the last whole batch within the limit, or the first one."""
+        """The end of the step that begins at `start`: the last whole batch within the limit, or the first one."""
         self._log.refresh()
         first = self._checked(start)
         end = self._log.end_offset
@@ -44,4 +44,4 @@ class LogStream(LakeStream, SupportsTriggerAvailableNow):  # type: ignore[misc] 
 
 
 class OffsetStream(OffsetRows, LogStream):
-    """Streams the offsets of such steps alone."""
+    """Streams only the offsets of such steps."""

@@ -1,6 +1,7 @@
 """One job over many lakes: each lake is a task, in which an executor's Python makes its tables without Spark.
 
-A lake has a Spark job of its own with that one task, so that what ends an executor ends no other lake's job.
+Each lake has a Spark job of its own with that one task, so that an error that ends an executor ends no other lake's
+job.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 ALL_CORES: Final = "local[*]"
 _AT_ONCE: Final = 256
-"""The most lakes that wait for an executor at a time: each is a thread of the driver, which waits as well."""
+"""The most lakes that wait for an executor at a time: each has a thread of the driver, which waits as well."""
 _POLL_SECONDS = 0.2
 
 _logger = get_logger(__name__)
@@ -43,10 +44,10 @@ _logger = get_logger(__name__)
 
 @attrs.frozen(kw_only=True)
 class LakeRun:
-    """What a job did with one lake, a path or URI.
+    """The result of a job for one lake, a path or URI.
 
-    `summary` is the JSON form of its `RunResult`, with `clusterId` before it and `unwritable` behind it; None if the
-    job failed there, and `error` is the reason, a sentence.
+    `summary` is the JSON form of its `RunResult`, with `clusterId` before its keys and `unwritable` after them; None if
+    the job failed there, and `error` is the reason, a sentence.
     """
 
     lake: str
@@ -60,7 +61,7 @@ class LakeRun:
 
 @attrs.frozen(kw_only=True)
 class LakesResult:
-    """What a job did with many lakes, in the order in which they were named."""
+    """The results of a job for many lakes, in the order in which they were named."""
 
     lakes: tuple[LakeRun, ...]
 
@@ -83,16 +84,16 @@ def run_lakes(
     spark: SparkSession | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> LakesResult:
-    """Run one of JOBS over many lakes, each in one task on an executor, and say of each what was done.
+    """Run one of JOBS over many lakes, each in one task on an executor, and return the result of each.
 
-    Each of `lakes` is a lake, a folder of lakes, or a pattern (`lakes_at`); a lake that is named twice is one. What
-    fails is a part of the result and stops no other lake. All executors need to reach the lakes by the same names.
+    Each of `lakes` is a lake, a folder of lakes, or a pattern (`lakes_at`); a lake that is named twice is one. A
+    failure is a part of the result and stops no other lake. All executors need to reach the lakes by the same names.
 
     `snapshot_every_bytes` is for jobs that write snapshots, Kafka's default unless it is given. `spark` None takes the
     active session, or starts one with the `master` (this machine's cores by default) and stops it at the end.
     `on_progress` is called with the number of lakes that are done and of all, also at the beginning.
 
-    Raises UsageError for a name that no job has and for no lakes at all, LakeError if nothing that was named is a lake,
+    Raises UsageError for a name that no job has and for an empty list, LakeError if none of the places is a lake,
     EnvironmentFaultError when Spark does not start.
     """
     job = job_named(name)
@@ -117,7 +118,7 @@ def run_lakes(
 
 
 def _named(places: Iterable[str | Path | Location]) -> dict[str, LakeRun | None]:
-    """The lakes that the places name; one that is none has its result already."""
+    """The lakes that the places name; a place that is not a lake has its result already."""
     runs: dict[str, LakeRun | None] = {}
     fault: LakeError | None = None
     for place in several(places, "a list of lakes"):
@@ -158,7 +159,7 @@ def _each_in_a_task(
 
 @contextmanager
 def _ended(context: SparkContext, group: str, futures: Sequence[Future[LakeRun]]) -> Iterator[None]:
-    """Cancel what has not ended when the context does, and wait until it has."""
+    """Cancel unfinished tasks when the context ends, and wait for their end."""
     try:
         yield
     finally:
@@ -170,7 +171,7 @@ def _ended(context: SparkContext, group: str, futures: Sequence[Future[LakeRun]]
 
 
 def _made_in_a_task(name: str, snapshot_every_bytes: int | None, lake: str) -> str:
-    """On an executor: the summary or the error as JSON, since Spark would make a traceback of an exception."""
+    """The summary or the error as JSON, made on an executor: Spark would make a traceback of an exception."""
     try:
         location = lake_location(lake)
         if not is_lake(location):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:
-    """The counts at the end of each minute from the table's first to its last one, also where nothing changed.
+    """The counts at the end of each minute from the table's first to its last one, with the minutes without a change.
 
     Columns: `minute` (timestamp, its beginning), then the counts as in the table and the sums of that minute's
     elections. Rows without a time are left out. Raises LakeError if there is no such table.

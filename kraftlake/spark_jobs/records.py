@@ -1,7 +1,7 @@
 """The Delta table `records/`: every record of the log in typed columns, for SQL.
 
-A row is that of `spark.read.format("kraft")`, with secrets redacted. Executors decode and write them, a file in each
-task, and the driver commits the files in steps.
+A row is one of `spark.read.format("kraft")`, with secrets redacted. Executors decode the records and write the files,
+one in each task, and the driver commits the files in steps.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class RecordsBacklog(Backlog):
     lake: Location
 
     def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
-        """Let executors write the records up to an offset: see Backlog.
+        """Write the records up to an offset on the executors: see Backlog.
 
-        Each commit has whole batches and the offset at their end, so that the next run goes on there after a kill.
+        Each commit has whole batches and the offset at their end, so that the next run continues there after a kill.
         """
         log = MetadataLog.open(self.lake)
         table = LakeTable(RECORDS, self.lake)

@@ -54,7 +54,7 @@ class ReplayProgress:
 class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is untyped here
     """Calls `on_progress` after each micro-batch of a job's stream that had rows, on a thread of Spark's.
 
-    Give it to `run_tables` or `run_job`, which add the numbers of the image; or add it to a session for all its jobs:
+    Pass it to `run_tables` or `run_job`, which add the numbers of the image; or add it to a session for all its jobs:
     `spark.streams.addListener(ReplayListener())`. Without `on_progress` it writes log lines.
     """
 
@@ -73,7 +73,7 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
         self._noted[query, offset] = {"lag": lag, "topics": topics, "partitions": partitions}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: ARG002, N802 - Spark's name
-        """A query has started: `await_end` waits from now on."""
+        """Register a query's start: `await_end` waits from now on."""
         self._ended.clear()
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
@@ -99,10 +99,10 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
         )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Do nothing: no rows have arrived."""
+        """A no-op: no rows have arrived."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
-        """A query has ended; events arrive in order, so that no progress follows. The run raises the query's error."""
+        """Register a query's end; events come in order, so no progress follows. The run raises the query's error."""
         self._ended.set()
 
 

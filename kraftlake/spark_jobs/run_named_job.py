@@ -1,4 +1,4 @@
-"""Runs a job by its name: the command line and spark-submit do it from here."""
+"""Runs a job by its name: the entry point of the command line and spark-submit."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def run_job(
     on_progress: Progress | None = None,
     listener: ReplayListener | None = None,
 ) -> StreamResult:
-    """Bring the tables of one of JOBS up to the end of the lake's log, each from its own last offset.
+    """Update the tables of one of JOBS to the end of the lake's log, each from its own last offset.
 
     `snapshot_every_bytes` is for jobs that write snapshots, Kafka's default unless it is given: a snapshot is written
-    after a step by which there are so many more bytes of records. `spark` None takes the active session, or starts one
-    (`spark_session`) if there is something to do, and stops it at the end. `on_progress` is called after each step of
-    the executors and each publication of the driver, `listener` after each micro-batch of the stream.
+    after a step with which that many bytes of records have been added. `spark` None takes the active session, or starts
+    one (`spark_session`) if there is something to do, and stops it at the end. `on_progress` is called after each step
+    of the executors and each publication of the driver, `listener` after each micro-batch of the stream.
 
-    Raises UsageError for another name and for options that make no sense; LakeError where there is no lake, another run
-    writes one of the tables, or a table is not of this log or of another release; OffsetError where the log was trimmed
-    past a table; EnvironmentFaultError when Spark fails; and what the replay of a record raises, with its offset.
+    Raises UsageError for another name and for invalid options; LakeError where there is no lake, another run writes one
+    of the tables, or a table is not of this log or of another release; OffsetError where the log was trimmed past a
+    table; EnvironmentFaultError when Spark fails; and the errors of replaying a record, with its offset.
     """
     from kraftlake.metadata_log.storage.location import fixed_location
     from kraftlake.spark_jobs.backlog import Backlog

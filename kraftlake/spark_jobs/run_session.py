@@ -1,4 +1,4 @@
-"""The Spark session of a run, started when it is first asked for."""
+"""The Spark session of a run, started on first use."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RunSession:
 
 
 def _stop(session: SparkSession) -> None:
-    """Stop a session, whether or not its JVM is still there."""
+    """Stop a session, whether or not its JVM still runs."""
     from py4j.protocol import Py4JError
 
     with warnings.catch_warnings(), suppress(Py4JError, ConnectionError):

@@ -16,9 +16,9 @@ from kraftlake.tables.record_scan import RecordScan, read_part
 
 @attrs.frozen
 class ScanPart(InputPartition):  # type: ignore[misc] # pyspark has no types here
-    """The scan of a task's offsets, and the driver's way to the object store that they are in.
+    """The scan of a task's offsets, and the driver's access to the object store that holds them.
 
-    It is sent along, as sessions that others made know nothing of it.
+    The access is sent along, as sessions that others made do not have it.
     """
 
     scan: RecordScan
@@ -32,7 +32,7 @@ def scan_parts(scan: RecordScan, ranges: Iterable[tuple[int, int]]) -> list[Inpu
 
 
 def read_scan(part: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The records of a part, in offset order; none where Spark gives an empty partition because there is no part."""
+    """The records of a part, in offset order; none for the empty partition that Spark makes where there is no part."""
     if not isinstance(part, ScanPart):
         return
     take_store_access(part.access)

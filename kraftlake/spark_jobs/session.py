@@ -77,13 +77,13 @@ def spark_session(
 
     With the `master` of a cluster on other machines (`spark://HOST:PORT`) the driver listens where they can reach it.
 
-    Under spark-submit (and where a session is already active) the session that is there is used, with the SQL options
-    that can still be set; its master and its jars are what it was started with.
+    Under spark-submit (and where a session is already active) the existing session is used, with the SQL options that
+    can still be set; its master and its jars stay those of its start.
 
-    `quiet` keeps what the JVM prints away from this process's stderr; it is quoted when the JVM does not start.
+    `quiet` keeps the JVM's output off this process's stderr; the error quotes it when the JVM does not start.
     `extra_packages` are Maven coordinates `group:name:version` beyond Delta's own. `long_lived` is for sessions that
-    read millions of rows or live for minutes: the JVMs of the driver and of executors compile what is hot with the
-    optimising compiler too, which costs some CPU seconds at first and then halves what they need for rows from Python.
+    read millions of rows or live for minutes: the JVMs of the driver and of executors compile hot code with the
+    optimising compiler too, which costs some CPU seconds at first and then halves their time for rows from Python.
 
     Raises EnvironmentFaultError when Java is missing, jars can't be resolved, or the JVM does not start.
     """
@@ -115,7 +115,7 @@ def spark_session(
 def _launch_options(
     app_name: str, master: str, quiet: bool, extra_packages: Sequence[str], long_lived: bool
 ) -> dict[str, str]:
-    """All options of the session; those that only a new JVM takes are left out where spark-submit started it."""
+    """All options of the session; options that only a new JVM takes are left out where spark-submit started the JVM."""
     if _started_by_spark_submit():
         return dict(_OPTIONS)
     java_home()  # before the jars: where both are missing, Java is what to install first
@@ -154,7 +154,7 @@ def _is_here(master: str) -> bool:
 
 
 def _warehouse() -> dict[str, str]:
-    """A folder in the cache for managed tables, which nothing here uses: Spark's default is the working directory."""
+    """A folder in the cache for managed tables, which kraftlake lacks: Spark's default is the working directory."""
     return {"spark.sql.warehouse.dir": str(user_cache() / "warehouse")}
 
 

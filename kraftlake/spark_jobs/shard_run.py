@@ -58,7 +58,7 @@ _HISTORY: Final = "partition_history"
 class TablesBacklog(Backlog):
     """Tables `names` of the job `all`, and with `snapshot_every_bytes` snapshots: one after that many bytes of records.
 
-    A step has `step_records` records, STEP_RECORDS for each task that runs at a time where None.
+    A step has `step_records` records, where None, STEP_RECORDS for each task that runs at a time.
     """
 
     lake: Location
@@ -71,9 +71,9 @@ class TablesBacklog(Backlog):
         self._snapshots = None if self.snapshot_every_bytes is None else _Snapshots(self.snapshot_every_bytes)
 
     def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
-        """Bring the tables up to an offset: see Backlog.
+        """Update the tables to an offset: see Backlog.
 
-        Tables at different offsets go on together from where the one that is furthest ahead is. Raises LakeError too if
+        Tables at different offsets first catch up with the furthest one, and continue together. Raises LakeError too if
         a table is of another log or release, OffsetError if the log was trimmed past one.
         """
         names, log, snapshots = self.names, MetadataLog.open(self.lake), self._snapshots
@@ -107,10 +107,10 @@ class TablesBacklog(Backlog):
 
 @attrs.define
 class _Snapshots:
-    """The lake's snapshots that a run writes: one after each step by which there are `every_bytes` more of records.
+    """The lake's snapshots that a run writes: one after each `every_bytes` bytes of records, at the end of a step.
 
-    And one at the log's end. `written` are their end offsets; `unwritable` is the reason if the newest image should
-    have one and can't.
+    Another one is written at the log's end. `written` are their end offsets; `unwritable` is the reason if the newest
+    image should have a snapshot and can't have one.
     """
 
     every_bytes: int
@@ -141,7 +141,7 @@ class _Snapshots:
 
 
 class _Phase:
-    """Tables that cover the same offset, on their way to another one."""
+    """Tables that cover the same offset, and are updated to another one."""
 
     def __init__(
         self,
@@ -169,9 +169,9 @@ class _Phase:
         self._logger = get_logger(__name__).bind(lake=str(log.path), tables=",".join(names))
 
     def run(self, last: int, after_step: Callable[[ReplayState, StepDone], None]) -> dict[str, int]:
-        """Go on to an offset, in steps, or to the end of the snapshot with which the tables begin, if that is later.
+        """Advance to an offset, in steps, or to the end of the snapshot with which the tables begin, if that is later.
 
-        Gives the number of rows of each table.
+        Returns the number of rows of each table.
         """
         load = self._covers is None and not has_beginning(self._reader)
         if load:
@@ -218,7 +218,7 @@ class _Phase:
         return rows
 
     def _first(self, task: ShardTask, shards: int) -> tuple[ShardPlan, StepDone]:
-        """The first step; without states those at its begin are made of the newest sound snapshot and the log."""
+        """The first step; without states, those at its start are made of the newest sound snapshot and the log."""
         if task.states is not None or task.at.offset < 0:
             plan = self._with_step(ShardPlan(lake=task.lake, shards=shards), task)
             return plan, run_step(self._spark, plan, task)
@@ -230,7 +230,7 @@ class _Phase:
         raise AssertionError("the plans end with one that has no base")
 
     def _begun(self, task: ShardTask, plan: ShardPlan, done: StepDone, held: StateFile | None) -> DriverStep:
-        """The driver at the begin of the first step: from the file that holds its state, or by its chunks."""
+        """The driver at the start of the first step: from the file that holds its state, or by its chunks."""
         if held is not None:
             state = read_state(self._log.path, held)
         else:
@@ -244,9 +244,9 @@ class _Phase:
         return attrs.evolve(plan, all_shards=True)
 
     def _manifest(self, offset: int, last: int) -> StateManifest | None:
-        """The states after an offset, if they say all that the tables need, and are enough to go on to another offset.
+        """The states after an offset, if they have all that the tables need, and suffice to continue to another offset.
 
-        With more to do than a task does in a step, a cluster that has grown makes states for more shards.
+        With more records than a task takes in a step, a cluster that has grown makes states for more shards.
         """
         needs_since = any(table.name == _HISTORY for table in self._tables)
         least = self._spark.sparkContext.defaultParallelism if last - offset > STEP_RECORDS else 1

@@ -1,8 +1,8 @@
 """Steps of a log in which Spark's executors make the tables' rows of topics, by shards of topics, and write them.
 
-A step: readers deal a range of offsets out, a shuffle brings each shard its records, a task a shard makes rows and
-writes files (`ShardTask`), and the driver makes the rows of all else and commits the files of each table with its own,
-in one commit with the offset. Files of tasks that were lost or repeated are part of no commit, and vacuum removes them.
+A step: readers route a range of offsets, a shuffle brings each shard its records, a task for each shard makes rows and
+writes files (`ShardTask`), and the driver makes all other rows and commits the files of each table with its own, in one
+commit with the offset. Files of lost or repeated tasks are part of no commit, and vacuum removes them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class StepDone:
     """The results of all shards in their order, merged count changes, their faults, and the chunks for the driver.
 
-    With faults, `shards` and `counts` are those of the others.
+    With faults, `shards` and `counts` are those of the other shards.
     """
 
     shards: list[ShardDone]
@@ -41,13 +41,13 @@ class StepDone:
 
     @property
     def decoded(self) -> int:
-        """The number of the step's records that shards and driver decode; those for several of them count for each."""
+        """The number of the step's records that shards and driver decode, counted once for each decoder."""
         of_driver = sum(len(chunk.records()) for chunk in self.driver if chunk.part == Part.STEP)
         return of_driver + sum(shard.records for shard in self.shards)
 
     @property
     def size(self) -> int:
-        """The bytes of the step's records, but for no-op records."""
+        """The bytes of the step's records, without no-op records."""
         of_driver = sum(len(chunk.payload) for chunk in self.driver if chunk.part == Part.STEP)
         return of_driver + sum(shard.size for shard in self.shards)
 

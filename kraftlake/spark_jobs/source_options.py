@@ -35,10 +35,10 @@ _NAMES: Final = {name.lower(): name for name in (*_READ, *_STREAM, *_BOTH)}
 
 @attrs.frozen(kw_only=True)
 class SourceOptions:
-    """What a user asks of the source.
+    """The options of a read or stream of the source.
 
     A read takes the offsets [`first`, `last`]; None means the source's own. A stream begins at the offset `starting`,
-    or at the EARLIEST or after the LATEST that there is when it starts, and takes up to `max_records` in a step.
+    or at the EARLIEST or after the LATEST offset at its start, and takes up to `max_records` in a step.
     """
 
     path: str
@@ -53,7 +53,7 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
-        """The options as Spark has them; raises UsageError for one that is unknown or makes no sense."""
+        """The options from Spark's mapping; raises UsageError for one that is unknown or invalid."""
         given = {name.lower(): value for name, value in options.items()}
         path = given.pop("path", None)
         if not path or "paths" in given:
@@ -87,11 +87,11 @@ class SourceOptions:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that there are."""
+        """The available columns."""
         return OFFSETS_SCHEMA if self.columns == OFFSETS else typed_schema(self._columns_of)
 
     def scan(self, wanted: pa.Schema, first: int, last: int) -> RecordScan:
-        """The reading of columns, some of `schema`, at the offsets [first, last]; raises UsageError for another one."""
+        """The scan of columns, some of `schema`, at the offsets [first, last]; raises UsageError for another column."""
         return RecordScan(
             source=self.path,
             wanted=OFFSETS_SCHEMA if self.columns == OFFSETS else checked_schema(wanted, self._columns_of),
@@ -114,7 +114,7 @@ class SourceOptions:
 
     @property
     def _columns_of(self) -> str | None:
-        """The type whose rows have these columns: those of an unknown one have the log's own."""
+        """The type whose rows have these columns; rows of an unknown type have the log's own."""
         return UNKNOWN if self.columns == LOG else self.only
 
     def _refuse(self, names: tuple[str, ...], others: str) -> None:

@@ -1,4 +1,4 @@
-"""What differs between the releases of Spark that kraftlake runs on. Imports pyspark only when it is used."""
+"""The differences between the releases of Spark that kraftlake runs on. Imports pyspark only on use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow types of Spark's, with times in UTC, which Spark 4.2 wants to be told."""
+    """The Arrow types of Spark's, with times in UTC, which Spark 4.2 needs as an argument."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if "timezone" in inspect.signature(to_arrow_schema).parameters:
@@ -22,7 +22,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def register(spark: SparkSession, source: type[DataSource]) -> None:
-    """Register a Python source; Spark 4.0 refuses one that it has found itself, in a `pyspark_…` package."""
+    """Register a Python source; Spark 4.0 refuses a source that it has found itself, in a `pyspark_…` package."""
     from pyspark.errors import AnalysisException
 
     try:

@@ -14,7 +14,7 @@ _MOST: Final = 300
 
 
 def worded(fault: Exception) -> EnvironmentFaultError:
-    """The error of a run as one sentence: what Python raised in a worker, or else the first of Spark's words."""
+    """The error of a run as one sentence: the error that Python raised in a worker, or else Spark's first line."""
     gone = jvm_gone(fault)
     if gone is not None:
         return gone
@@ -42,7 +42,7 @@ def first_words(fault: BaseException) -> str:
 
 
 def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:
-    """The error for a JVM that has ended, of what py4j raises then; None for any other fault."""
+    """The error for a JVM that has ended, from the errors that py4j then raises; None for any other fault."""
     from py4j.protocol import Py4JNetworkError
 
     if not isinstance(fault, (Py4JNetworkError, ConnectionError)):

@@ -19,12 +19,12 @@ _INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
 
 @attrs.frozen(kw_only=True)
 class StreamOptions:
-    """How a job runs; no option changes what the job writes.
+    """The options of a job's run; no option changes the rows that the job writes.
 
-    `trigger` is "available-now", which ends when everything that was there is in the tables, or an interval such as
-    "2 seconds", which goes on until it is interrupted or the tables have `until_offset`. A micro-batch takes at most
-    `max_records` of the log, but always a whole batch; without it, all that is there. `master` is the Spark master of a
-    session that the run starts itself.
+    `trigger` is "available-now", which ends when all records present are in the tables, or an interval such as "2
+    seconds", which runs until it is interrupted or the tables have `until_offset`. A micro-batch takes at most
+    `max_records` of the log, but always a whole batch; without it, all records present. `master` is the Spark master of
+    a session that the run starts itself.
     """
 
     trigger: str = AVAILABLE_NOW
@@ -41,7 +41,7 @@ class StreamOptions:
 
 
 def checked(options: StreamOptions | None) -> StreamOptions:
-    """The options, by default those of StreamOptions(); raises UsageError for others or invalid ones."""
+    """The options, by default StreamOptions(); raises UsageError for another type or invalid options."""
     options = StreamOptions() if options is None else instance(options, StreamOptions, "StreamOptions")
     options.check()
     return options
@@ -49,9 +49,9 @@ def checked(options: StreamOptions | None) -> StreamOptions:
 
 @attrs.frozen(kw_only=True)
 class StreamResult:
-    """What a run did.
+    """The result of a run.
 
-    `offset` is the last offset that all tables cover at its end, `base_offset` that at its begin (-1 for none), and
+    `offset` is the last offset that all tables cover at its end, `base_offset` that at its start (-1 for none), and
     `first_offset` the first offset of the log after it. `rows` are the rows that the run has added to each table, by
     name; for a history table the states that ended, and `open_rows` those that are open at its end. `snapshots` are the
     end offsets of the snapshots written; `unwritable` is the reason if the newest image should have one and can't.
@@ -75,7 +75,7 @@ class StreamResult:
 
     @property
     def image(self) -> MetadataImage:
-        """The image at `offset`, made from the lake in this process when it is asked for."""
+        """The image at `offset`, made from the lake in this process on first use."""
         return self.make_image()
 
     def to_json(self) -> dict[str, Any]:

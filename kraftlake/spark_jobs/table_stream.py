@@ -1,8 +1,8 @@
 """A structured stream over a lake's log that keeps derived tables up to date: all stream jobs use it.
 
-Spark's stream says which offsets are next, and whoever makes the rows reads the log itself: executors a backlog, of any
+Spark's stream reports the next offsets, and the maker of the rows reads the log itself: executors a backlog, of any
 size, and the driver the few records that are appended while the stream runs. The tables have their own last offsets,
-and a stream starts after the lowest of them: Spark's own checkpoint is of no use, and is deleted with the stream.
+and a stream starts after the lowest of them: Spark's own checkpoint is not used, and is deleted with the stream.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
 LIVE_RECORDS: Final = 20_000
-"""The most records that the driver may make rows of in a micro-batch."""
+"""The most records in a micro-batch from which the driver makes rows."""
 _LISTENING_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 
@@ -59,7 +59,7 @@ def run_tables(
     on_progress: Progress | None = None,
     listener: ReplayListener | None = None,
 ) -> StreamResult:
-    """Bring tables of your own up to the end of the lake's log, each from its own last offset: the driver makes them.
+    """Update custom tables to the end of the lake's log, each from its own last offset: the driver makes their rows.
 
     `job` names the stream; otherwise as `run_job`.
     """
@@ -80,7 +80,7 @@ def run_stream(
     on_progress: Progress | None = None,
     listener: ReplayListener | None = None,
 ) -> StreamResult:
-    """Bring the writers' tables up to the end of the lake's log, each from its own last offset.
+    """Update the writers' tables to the end of the lake's log, each from its own last offset.
 
     `backlog` makes the rows on executors; without it the driver makes all rows. With `snapshot_every_bytes` images
     become snapshots of the lake too. Otherwise as `run_job`.
@@ -110,8 +110,8 @@ def run_stream(
 class _TableStream:
     """The stream of one run.
 
-    What was in the log when it began, or piles up while it runs, is a backlog; the rows of other records are made by
-    the TableRun that `open_run` gives, which is closed before executors go on.
+    Records that were in the log at the stream's start, or pile up while it runs, are a backlog; the rows of other
+    records are made by the TableRun of `open_run`, which is closed before executors continue.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class _TableStream:
                 streams.removeListener(self._listener)
 
     def _check_end(self, options: StreamOptions) -> None:
-        """Raises EnvironmentFaultError if the stream was to take all that is there, and has not."""
+        """Raises EnvironmentFaultError if the stream was to take all records present, and has not."""
         last = self._begun_end - 1 if options.until_offset is None else min(self._begun_end - 1, options.until_offset)
         if options.trigger == AVAILABLE_NOW and self._offset < last:
             raise EnvironmentFaultError(
@@ -194,9 +194,9 @@ class _TableStream:
             )
 
     def _start(self, options: StreamOptions, checkpoint: Path) -> StreamingQuery:
-        """Start the stream with a new `checkpoint`: one that the session keeps says where earlier tables have been.
+        """Start the stream with a new `checkpoint`: one that the session keeps has the positions of earlier tables.
 
-        It is a folder of this machine, where the JVM of the driver is as well: no executor reads it.
+        The checkpoint is a folder of this machine, which also runs the driver's JVM: no executor reads it.
         """
         from kraftlake.spark_jobs.data_source import KraftDataSource
         from kraftlake.spark_jobs.replay_listener import observed
@@ -235,7 +235,7 @@ class _TableStream:
             raise RuntimeError(type(fault).__name__) from fault
 
     def _advance(self, last: int) -> None:
-        """Bring the tables up to an offset."""
+        """Update the tables to an offset."""
         self._micro_batches += 1
         self._log.refresh()
         waiting = self._log.end_offset - 1 - self._offset
@@ -250,7 +250,7 @@ class _TableStream:
             self._listener.note(self._query, last, lag=lag, topics=topics, partitions=partitions)
 
     def _by_executors(self, backlog: Backlog, last: int) -> tuple[int | None, int | None]:
-        """Let executors make the rows; gives the numbers of topics and partitions after that."""
+        """Make the rows on the executors; returns the numbers of topics and partitions after that."""
         spark = self._session.get()
 
         def on_step(offset: int, end: int) -> None:
@@ -267,7 +267,7 @@ class _TableStream:
         return made.topics, made.partitions
 
     def _by_driver(self, last: int) -> tuple[int | None, int | None]:
-        """Make the rows in this process; gives the numbers of topics and partitions after that."""
+        """Make the rows in this process; returns the numbers of topics and partitions after that."""
         if self._run is None:
             self._run = self._live.enter_context(self._open_run())
             self._run.begin()
@@ -279,7 +279,7 @@ class _TableStream:
         return state["topics"], state["partitions"]
 
     def _end_live(self) -> None:
-        """Commit all that the driver has made, and leave the tables to the executors, or to other runs."""
+        """Commit all rows that the driver has made, and leave the tables to the executors, or to other runs."""
         run, self._run = self._run, None
         if run is None:
             return

@@ -1,4 +1,4 @@
-"""A writer of a table whose rows are made of metadata deltas: many at once, none of them an object."""
+"""A writer of a table whose rows are made from metadata deltas, many at once, without an object for each."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class ChangesWriter(TableWriter):
     """Whether shards make rows of topics and partitions for it."""
 
     def open(self, replay: LogReplay, begin: LogBegin, table: LakeTable | None = None) -> None:  # noqa: ARG002 - of histories
-        """Begin where the table ends: `replay` has the state there, and `take_deltas` gets what it gives.
+        """Open the writer at the end of the table: `replay` has the state there, and `take_deltas` gets its deltas.
 
-        Where the table covers nothing and the log starts above 0, that is the snapshot that covers its start, whose
-        load is the first metadata delta. Without a table, the replay knows since when each partition is so. What the
-        table on the disk covers by now may be of another run; `table.covered` is where this one begins.
+        Where the table covers nothing and the log starts above 0, the state is the snapshot that covers the log's
+        start, and its load is the first metadata delta. Without a table, the replay knows since when each partition has
+        its state. By now another run may have written the table on the disk; `table.covered` is where this run begins.
         """
         self.begin_deltas(begin)
 
     def begin_deltas(self, begin: LogBegin) -> None:
-        """Begin where the table ends; the rows of a load are added."""
+        """Initialize at the end of the table; the rows of a load are added."""
 
     def take_deltas(self, chunk: DeltaChunk) -> None:
-        """Add the rows of deltas, which follow those before, on any thread."""
+        """Add the rows of deltas, which follow the earlier ones, on any thread."""
         raise NotImplementedError

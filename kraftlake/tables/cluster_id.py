@@ -1,6 +1,6 @@
 """The column `cluster_id`, the last one of every derived table; writers of rows leave it out.
 
-Tables of releases before the column get it by the next run that writes them.
+Tables of releases before the column get it from the next run that writes them.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def checked_tables(names: Sequence[str]) -> list[str]:
 def derived_table(lake: Location, table: str) -> TableState:
     """The state of a derived table.
 
-    Raises LakeError if it is missing, with the command that makes it, or if `lake` is no lake.
+    Raises LakeError if it is missing, with the command that makes it, or if `lake` is not a lake.
     """
     text(table, "the name of a table")
     try:

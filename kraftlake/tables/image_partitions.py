@@ -19,7 +19,7 @@ def partition_table(image: MetadataImage | TopicsImage) -> pa.Table:
     Columns: `topic`, `topic_id` (Kafka's base64), `partition`, `leader` (-1 for none), `leader_epoch`,
     `partition_epoch`, `replicas`, `isr`, `elr`, `last_known_elr`, `adding_replicas`, `removing_replicas` (lists of
     broker ids), `leader_recovery_state` (0 recovered, 1 recovering) and `directories` (a list of ids, in the order of
-    the replicas); numbers are int32. Raises UsageError for an argument that is no image.
+    the replicas); numbers are int32. Raises UsageError for an argument that is not an image.
     """
     topics = image.topics if isinstance(image, MetadataImage) else image
     packed = instance(topics, TopicsImage, "an image, such as `kraftlake.open(SOURCE).image()` gives").rows()

@@ -1,8 +1,8 @@
 """A Delta table of a lake that is derived from its log: its columns, the offset that it covers, exactly-once appends.
 
-An append and the offset that the table covers afterwards are one commit (Delta's txn action): a writer that starts
-again goes on from there, even if its stream's checkpoint is lost. Rows are written by pyarrow and committed by the
-log's own writer: put-if-absent and durable, in milliseconds and without a JVM. Spark and delta-rs read them.
+An append and the offset that the table covers afterwards are one commit (Delta's txn action): a restarted writer
+continues from there, even if its stream's checkpoint is lost. Rows are written by pyarrow and committed by the log's
+own writer: put-if-absent and durable, in milliseconds and without a JVM. Spark and delta-rs read them.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ class LakeTable:
         return self._covered
 
     def go_on_from(self, covers: int | None) -> None:
-        """Read the table on the disk, from which a run goes on that knows what it covers.
+        """Read the table on the disk, from which a run continues that knows the last offset it covers.
 
-        Raises LakeError if it is not `covers`: another run writes the table; and as `last_offset` does.
+        Raises LakeError if that is not `covers`: another run writes the table; and as `last_offset` does.
         """
         self._check_covered(self.last_offset(), covers)
 
@@ -179,14 +179,14 @@ class LakeTable:
 
     @property
     def waits(self) -> bool:
-        """Whether appended rows are not in the table yet: a later append commits them."""
+        """Whether appended rows are waiting for their commit, by a later append."""
         return False
 
     def append(self, rows: pa.Table | LazyTable, last_offset: int, *, goes_on: bool = False) -> None:
         """Append rows of offsets up to `last_offset`, which the table covers afterwards; there may be no rows.
 
-        They have the table's schema, strings as such or as dictionaries. `goes_on`: more rows follow soon; a history
-        table may wait for them.
+        The rows have the table's schema, strings as such or as dictionaries. `goes_on`: more rows follow soon; a
+        history table may wait for them.
 
         The rows are durable when this returns. Does nothing if the table covers `last_offset` already. The table was
         created, or its `last_offset` read, before. Raises LakeError if the disk refuses, or another run has written the
@@ -212,13 +212,13 @@ class LakeTable:
         return lambda: self._commit_files(written, last_offset)
 
     def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
-        """As `append`, for files that `write_file` has written, in this process or others."""
+        """Append files that `write_file` has written, in this process or others; otherwise as `append`."""
         self._commit_files(lambda: files, last_offset)
 
     def write_file(self, rows: pa.Table | LazyTable, last_offset: int) -> AddFile:
-        """Write rows as a durable data file, which is no part of the table until it is appended.
+        """Write rows as a durable data file, which is not a part of the table until it is appended.
 
-        They have the schema of the description, strings as such or as dictionaries; `cluster_id` is added. Raises
+        The rows have the schema of the description, strings as such or as dictionaries; `cluster_id` is added. Raises
         LakeError if the disk refuses.
         """
         known = (self.description.schema, self.description.encoded_schema)
@@ -317,7 +317,7 @@ class LakeTable:
     def _add_cluster_id(self) -> None:
         """Add the column to the table's schema and rewrite each of its files with it, all in one commit.
 
-        The rows stay the same otherwise (`dataChange` false), so that streams over the table go on. Raises
+        The rows stay the same otherwise (`dataChange` false), so that streams over the table continue. Raises
         CorruptDataError for a damaged file.
         """
         assert self._held is not None, "the table was created"
@@ -360,7 +360,7 @@ class LakeTable:
             raise CorruptDataError(f"{path} is missing or damaged: {self._way_out}") from fault
 
     def _keep_up(self, state: TableState) -> None:
-        """Write a checkpoint if one is due: opening an old table takes no longer then than opening a new one.
+        """Write a checkpoint if one is due, so that opening an old table takes no longer than opening a new one.
 
         Every `compact_from` commits, compact small files.
         """

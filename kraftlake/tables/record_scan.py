@@ -40,7 +40,7 @@ _ROWS_AT_ONCE = 16_384
 
 @attrs.frozen(kw_only=True)
 class RecordScan:
-    """Which records of a source are read, and which columns.
+    """The records of a source that are read, and their columns.
 
     Offsets `first` to `last` are included. `wanted` is a part of `typed_schema(only)`, or with `own_columns` some of
     the log's own; with `only`, records of other types are left out. `log_id` is that of a lake's log, so that no other
@@ -69,8 +69,8 @@ def type_of(given: str | None) -> str | None:
 def open_scanned(path: str, first: int | None, last: int | None) -> tuple[LogSource, int, int]:
     """The source at `path`, and the first and last offset that are read; None means the source's own.
 
-    Raises what opening raises, OffsetError for an offset that the source does not hold, BrokenFileError if offsets
-    between them are missing, UsageError if `first` is after `last`.
+    Raises the errors of opening, OffsetError for an offset that the source does not hold, BrokenFileError if offsets
+    between these are missing, UsageError if `first` is after `last`.
     """
     first, last = whole_or_none(first), whole_or_none(last)
     if first is not None and last is not None and first > last:
@@ -109,7 +109,7 @@ def parts_of(source: LogSource, first: int, last: int) -> list[tuple[int, int]]:
 def read_part(scan: RecordScan) -> Iterator[pa.Table]:
     """The wanted columns of a scan's records, in offset order, in tables of bounded size.
 
-    Raises OffsetError where a lake's log was trimmed meanwhile, LakeError where another one has taken its place.
+    Raises OffsetError where a lake's log was trimmed meanwhile, LakeError where another log has taken its place.
     """
     source = LogSource.open(scan.source)
     if isinstance(source.reader, LakeReader):

@@ -26,7 +26,7 @@ _PLACE = {
 
 
 def columns() -> tuple[tuple[pa.Field, str], ...]:
-    """The columns of `records/` with what they mean; a struct says what its record type says."""
+    """The columns of `records/` with their meanings; a struct has the fields of its record type."""
     kinds = {kind.column: kind for kind in record_types().values()}
     made = []
     for field in typed_schema():

@@ -11,7 +11,7 @@ _TUPLES_HELD: Final = 10_000
 
 
 class RowBuffer:
-    """Rows on their way into a table: single ones as tuples in the order of the columns, many as Arrow tables."""
+    """Rows that are collected for a table: single ones as tuples in the order of the columns, many as Arrow tables."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -36,7 +36,7 @@ class RowBuffer:
         self._tables.append(rows if is_ready else rows.select(self._schema.names).cast(self._schema))
 
     def take(self) -> pa.Table:
-        """All rows in the order in which they were added; there are none afterwards."""
+        """Take all rows in the order in which they were added; none are left afterwards."""
         self._convert()
         tables, self._tables = self._tables, []
         return pa.concat_tables([self._schema.empty_table(), *tables])

@@ -17,9 +17,9 @@ from kraftlake.tables.row_buffer import RowBuffer
 class TableWriter:
     """Makes the rows of the table `description`; each run has a new writer.
 
-    A writer gets what lies above the last offset that its table covers, once and in order: a ChangesWriter metadata
-    deltas, any other the rows of the log. Its rows depend on the log alone: not on micro-batches, nor on where a run
-    began.
+    A writer gets everything above the last offset that its table covers, once and in order: a ChangesWriter gets
+    metadata deltas, any other writer the rows of the log. Its rows depend on the log alone: not on micro-batches, nor
+    on where a run began.
 
     A writer does no I/O and has no clock: the run appends the rows of `drain_later`, and commits the offset with them.
     """
@@ -28,7 +28,7 @@ class TableWriter:
     encodes = False
     """Whether the strings of its rows are dictionaries: faster for tables of many rows."""
     log_columns: ClassVar[tuple[str, ...]] = BATCH_COLUMNS
-    """The columns of LOG_SCHEMA that it needs in rows, BATCH_COLUMNS and others."""
+    """The columns of LOG_SCHEMA that the writer needs in rows, BATCH_COLUMNS and others."""
 
     def __init__(self) -> None:
         self.rows = RowBuffer(self.description.encoded_schema if self.encodes else self.description.schema)
@@ -43,9 +43,9 @@ class TableWriter:
         return LakeTable(self.description, lake)
 
     def take_rows(self, rows: pa.Table) -> None:
-        """Take rows of the log, sorted by offset, of whole batches.
+        """Add rows of the log, sorted by offset, of whole batches.
 
-        They have its `log_columns`, in the order of LOG_SCHEMA, and may have other columns.
+        The rows have the writer's `log_columns`, in the order of LOG_SCHEMA, and may have other columns.
         """
         raise NotImplementedError
 
@@ -54,7 +54,7 @@ class TableWriter:
         return self.drain_later().table()
 
     def drain_later(self) -> LazyTable:
-        """As `drain`, but another thread may make the rows later: the method that a writer of such rows overrides."""
+        """The same as `drain`, but another thread may make the rows later: writers of such rows override it."""
         return LazyTable.of(self.rows.take())
 
 

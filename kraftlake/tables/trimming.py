@@ -38,7 +38,7 @@ def trim_tables(lake: str | Location, before: int, tables: Sequence[str] | None 
     """Remove the rows of a lake's derived tables that concern only offsets below `before`; returns counts by table.
 
     `tables` None means all tables that the lake has. Each table is trimmed by one commit: a killed run leaves it either
-    trimmed or as it was. Files stay on the disk until a vacuum. A trim can't be undone once the log is trimmed too.
+    trimmed or unchanged. Files stay on the disk until a vacuum. A trim can't be undone once the log is trimmed too.
 
     Raises UsageError for a name that no table has; OffsetError if a table ends before `before`; LakeError if there is
     no lake or no such table, or another run writes one of the tables; CorruptDataError for a damaged file.
@@ -59,7 +59,7 @@ def trim_tables(lake: str | Location, before: int, tables: Sequence[str] | None 
 
 
 def known_offset_since(lake: str | Location, time: datetime) -> int:
-    """The offset after the last one of before `time` in a lake's derived tables, 0 if no row is of before.
+    """The offset after the last one before `time` in a lake's derived tables, 0 if no row is earlier.
 
     For times before the first offset of a trimmed log; `time` has a time zone. Raises CorruptDataError for a damaged
     file.
@@ -131,7 +131,7 @@ def _trim(disk: Disk, state: TableState, name: str, before: int) -> int:
 
 @attrs.frozen
 class _Keeps:
-    """Which rows of a table stay; all rows of a file do if the smallest value of its `column` is at least `least`."""
+    """A condition for rows that stay; a whole file stays if the smallest value of its `column` is at least `least`."""
 
     column: str
     least: int
@@ -184,7 +184,7 @@ def _replacements(
 
 
 def _keeps_all(file: AddFile, keeps: _Keeps) -> bool:
-    """Whether a file's statistics say that all its rows stay."""
+    """Whether a file's statistics show that all its rows stay."""
     statistics = file.statistics
     if statistics is None:
         return False

@@ -1,1 +1,1 @@
-"""One module for each command: its options, what it asks the rooms below, which view shows the answer."""
+"""One module for each command: its options, its calls to the rooms below, and the view that shows the answer."""

@@ -1,4 +1,4 @@
-"""`kraftlake bisect`: where a condition began to hold."""
+"""`kraftlake bisect`: the offset at which a condition began to hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kraftlake blame`: which record made a thing what it is."""
+"""`kraftlake blame`: the record that gave a thing its value."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
 
 
 def show_blamed(call: Call, source: Source, thing: Thing, at: int, *, everything: bool) -> None:
-    """Write what made a thing what it is at the offset `at`, or every record that changed it."""
+    """Write the record that gave a thing its value at the offset `at`, or every record that changed it."""
     from kraftlake.diagnosis.blaming import blamed
 
     with call.suggest_lenient():

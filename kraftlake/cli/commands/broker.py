@@ -1,4 +1,4 @@
-"""`kraftlake broker`: a broker of a lake's cluster, or one that replicates what a real cluster has."""
+"""`kraftlake broker`: a broker of a lake's cluster, or one that replicates partitions of a real cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kraftlake diff`: what differs between two offsets."""
+"""`kraftlake diff`: the differences between two offsets."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def show_diff(
     *,
     logs: LogComparison | None = None,
 ) -> None:
-    """Write the differences that were found between two images, and how their logs compare where these are two."""
+    """Write the differences between two images, and where they come from two logs, how the logs compare."""
     begin, end = (image.provenance.to_json()["timestamp"] for image in images)
     times = {"fromTimestamp": begin, "toTimestamp": end}
     form = {"clusterId": cluster_id} | times | found.to_json(show_secrets=call.show_secrets)

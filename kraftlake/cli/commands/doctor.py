@@ -1,4 +1,4 @@
-"""`kraftlake doctor`: one look at a cluster, what is wrong with it first."""
+"""`kraftlake doctor`: a health check of a cluster, the worst findings first."""
 
 from __future__ import annotations
 

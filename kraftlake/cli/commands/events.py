@@ -1,4 +1,4 @@
-"""`kraftlake events`: what happened in a cluster, in sentences."""
+"""`kraftlake events`: the events of a cluster, as sentences."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def events(
 
 
 def _show(call: Call, cluster_id: str | None, tables: Iterator[pa.Table], count_by: str | None, *, whole: bool) -> None:
-    """Write events as lines, or counts of them: where those are asked for, or a terminal would get very many lines."""
+    """Write events as lines, or their counts where requested or where a terminal would get very many lines."""
     from kraftlake.cli.views.events_view import EventsView, rows_of_events
 
     if not call.in_words and count_by is None:

@@ -54,7 +54,7 @@ def follow(call: Call, config: str, *, check: bool) -> None:
 
 
 def _form(file: str, config: FollowConfig) -> dict[str, Any]:
-    """What a file says, as JSON."""
+    """The content of a config file, as JSON."""
     from kraftlake.runtime.json_names import fields_as_json
 
     metrics = None if config.metrics is None else fields_as_json(config.metrics)

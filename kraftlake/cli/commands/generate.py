@@ -16,7 +16,9 @@ from kraftlake.cli.output.form_rows import EPISODE, list_of
 
 _COUNT = CountParameter(min=1)
 _PATTERNS = ("rolling-restart", "zone-outage", "isr-flaps", "reassignment-storm", "topic-churn", "config-changes")
-"""Those of the room, which is imported only to make one; a test holds the two together."""
+"""The patterns of `kraftlake.generate`, repeated here because the room is imported only on use; a test compares the
+two.
+"""
 
 
 def _size(name: str, default: int, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

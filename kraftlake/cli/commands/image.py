@@ -155,7 +155,7 @@ def image(
 
 
 def _holds(image: MetadataImage, topics: Sequence[str], partitions: Sequence[str], brokers: Sequence[int]) -> bool:
-    """Whether an image has all that is asked for: else the whole log says which names are mistakes."""
+    """Whether an image has everything requested; otherwise the whole log decides which names are mistakes."""
     for partition in partitions:
         name, _, number = partition.rpartition("-")
         topic = image.topics.get_topic(name)
@@ -167,7 +167,7 @@ def _holds(image: MetadataImage, topics: Sequence[str], partitions: Sequence[str
 
 
 def _overview(image: MetadataImage) -> TopicsOverview | None:
-    """An overview of the topics of a large image, None of a small one."""
+    """An overview of the topics of a large image, None for a small one."""
     if not image.topics.is_large:
         return None
     from kraftlake.cli.views.image_view import FIRST_TOPICS
@@ -185,7 +185,7 @@ def _name_of(image: MetadataImage, topic_id: str) -> str:
 
 
 def _add_leaderless(source: Source, form: dict[str, Any], brokers: dict[str, Any]) -> None:
-    """Add to the form since when each partition has had no leader, its last leader, and why it has none."""
+    """Add to the form of each partition without a leader since when it has none, its last leader, and the cause."""
     from kraftlake.diagnosis.leaderless import leaderless_since
     from kraftlake.diagnosis.leadership import may_lead
 

@@ -1,4 +1,4 @@
-"""`kraftlake import`: append what a lake does not have yet."""
+"""`kraftlake import`: appends the missing records to a lake."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def import_(
 
 
 def _warn_unreplayable(call: Call, lake: str) -> None:
-    """Warn where the lake's log, every byte of which is sound, can't be replayed to its end."""
+    """Warn where the lake's log has only sound bytes, but can't be replayed to its end."""
     import kraftlake
     from kraftlake.runtime.errors import KraftlakeError
 
@@ -156,7 +156,7 @@ def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
 
 
 class _StoppedError(Exception):
-    """The command is to end before the first step."""
+    """A request to end the command before the first step."""
 
 
 class _Steps:
@@ -189,7 +189,7 @@ class _Steps:
 
 
 def _show_step(call: Call, lake: str, step: FollowStep, *, include_uncommitted: bool) -> None:
-    """One line for a step."""
+    """Write one line for a step."""
     if step.truncated:
         call.terminal.warn(step.truncated)
     if not call.in_words:

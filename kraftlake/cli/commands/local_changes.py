@@ -1,4 +1,4 @@
-"""`kraftlake local-changes`: what a metadata delta means to one broker."""
+"""`kraftlake local-changes`: the effect of a metadata delta on one broker."""
 
 from __future__ import annotations
 

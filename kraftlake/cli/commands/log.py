@@ -1,4 +1,4 @@
-"""`kraftlake log`: the records themselves."""
+"""`kraftlake log`: the records of a log."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _selected(
     types: tuple[str, ...],
     known: Names,
 ) -> Iterator[LogRecord]:
-    """The records of a range that all filters want, of the types or of all; `known` learns the names of the others."""
+    """The records of a range that pass all filters, of the given types or all; `known` learns names from the others."""
     if not filters:
         return source.records(*range_, types=types or None)
 
@@ -144,7 +144,7 @@ def show_records(
     whole: bool,
     narrower: str = "--last, --from, --type, --topic and --broker",
 ) -> None:
-    """Write records as lines, or where a terminal would get very many lines, counts of them and what shows fewer."""
+    """Write records as lines; where a terminal would get very many, their counts and the options that select fewer."""
     from kraftlake.cli.views.lines import LogView, shown_form
 
     if call.terminal.interactive and call.in_words and not whole:

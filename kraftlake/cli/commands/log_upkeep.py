@@ -121,7 +121,7 @@ def log_trim(call: Call, lake: str, *, before: Moment, stream_lag: float | None,
 
 
 def _reaching_back(lake: str, start: int) -> dict[str, int]:
-    """The first offsets of the derived tables that know what was before the log's start."""
+    """The first offsets of the derived tables that reach back before the log's start."""
     from kraftlake.tables.trimming import first_offsets
 
     return {name: first for name, first in first_offsets(lake).items() if first < start}

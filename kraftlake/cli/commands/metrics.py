@@ -1,4 +1,4 @@
-"""`kraftlake metrics`: what the controller's metrics said at an offset or a time, and how the brokers stood."""
+"""`kraftlake metrics`: the controller's metrics at an offset or a time, and the partitions of each broker."""
 
 from __future__ import annotations
 

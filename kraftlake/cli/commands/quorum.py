@@ -1,4 +1,4 @@
-"""`kraftlake quorum`: what the controllers' directories say of their quorum, without any of them running."""
+"""`kraftlake quorum`: the state of a quorum, read from the controllers' directories; none of them needs to run."""
 
 from __future__ import annotations
 

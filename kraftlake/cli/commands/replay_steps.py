@@ -1,4 +1,4 @@
-"""The step mode of `kraftlake replay`: forth and back through a broker's history, with a look around at each point."""
+"""The step mode of `kraftlake replay`: moves through a broker's history both ways and shows its state at each point."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HELP = """\
 
 
 class ReplaySteps:
-    """Takes commands from stdin and shows deltas. What lies behind is kept, so that going back costs nothing.
+    """Takes commands from stdin and shows deltas. Past deltas are kept, so that a step back costs nothing.
 
     A broker's state at an earlier point is found by driving another broker up to it.
     """
@@ -39,7 +39,7 @@ class ReplaySteps:
         self._ahead: Iterator[ReplayStep] = replay.steps()
         self._steps: list[ReplayStep] = []
         self._at = -1
-        """The place in `_steps` of what was shown last, −1 before the first."""
+        """The index in `_steps` of the delta shown last, −1 before the first."""
         self._commands: dict[str, Callable[[str], None]] = {
             "": self._next, "n": self._next, "b": self._back, "p": self._to_partition, "o": self._to_offset,
             "i": self._image, "s": self._state, "h": self._help, "?": self._help,
@@ -107,7 +107,7 @@ class ReplaySteps:
             self._forward(lambda step: step.offset >= wanted)
 
     def _back_to(self, place: int) -> None:
-        """Go back to a place in `_steps`, −1 being the start."""
+        """Return to an index in `_steps`, −1 for the start."""
         self._at = place
         if place < 0:
             self._say("this is where the replay begins")
@@ -115,7 +115,7 @@ class ReplaySteps:
             self._show(self._steps[place])
 
     def _forward(self, found: Callable[[ReplayStep], bool]) -> None:
-        """Go on to the next step that is wanted, or stay at the last one."""
+        """Advance to the next step that `found` accepts, or stay at the last one."""
         while True:
             if self._at + 1 == len(self._steps):
                 step = next(self._ahead, None)

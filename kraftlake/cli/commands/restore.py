@@ -16,7 +16,7 @@ from kraftlake.runtime.errors import UsageError
 
 
 def _voter(value: str) -> tuple[int, str, int]:
-    """`ID@HOST:PORT` as controller.quorum.voters names a controller: its node.id, its host and its port."""
+    """The node.id, host and port of `ID@HOST:PORT`, which names a controller as in controller.quorum.voters."""
     from kraftlake.protocol.address import parse_addresses
 
     id_, at, where = value.partition("@")

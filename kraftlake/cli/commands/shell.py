@@ -53,7 +53,7 @@ def shell(call: Call, source: str, *, commands: tuple[str, ...]) -> None:
 
 
 def _lines() -> Iterable[str]:
-    """The lines of stdin, as they come; bytes that are no UTF-8 match no name."""
+    """The lines of stdin, as they arrive; bytes that are not UTF-8 match no name."""
     if sys.stdin is None:
         return ()
     if hasattr(sys.stdin, "reconfigure"):

@@ -143,7 +143,7 @@ def _run(
 
 
 def _run_many(job: Job, call: Call, lakes: Sequence[str], options: dict[str, Any]) -> None:
-    """Bring the tables of each lake up to date once, in an executor's task."""
+    """Update the tables of each lake once, in an executor's task."""
     from kraftlake.spark_jobs import run_lakes
 
     context = click.get_current_context()

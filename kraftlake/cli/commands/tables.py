@@ -1,4 +1,4 @@
-"""`kraftlake tables`: a lake's derived tables, brought up to its log's end without Spark."""
+"""`kraftlake tables`: updates a lake's derived tables to the end of its log, without Spark."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll:
 
 
 def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
-    """Keep the tables up to date until a signal; what was read by then is committed."""
+    """Keep the tables up to date until a signal; changes read by then are committed."""
     import attrs
 
     from kraftlake.tables.catch_up.updating import update_tables
@@ -138,7 +138,7 @@ def tables_trim(call: Call, lake: str, names: tuple[str, ...], *, before: int | 
 
 
 def _offset_since(call: Call, lake: str, time: datetime | LogTime) -> int:
-    """The offset after the last one of before `time`; the tables know it where the log begins later."""
+    """The offset after the last one before `time`; read from the tables where the log begins later."""
     from kraftlake.tables.trimming import known_offset_since
 
     source = call.open(lake)

@@ -117,7 +117,7 @@ def watch(
 def _selected(
     call: Call, watched: Watch, wanted: Wanted, view: WatchView, *, poll: float, stop: threading.Event
 ) -> Iterator[pa.Table]:
-    """The selected events as they come, until `stop` is set; after each step the view gets the state."""
+    """The selected events as they arrive, until `stop` is set; after each step the view gets the state."""
     trouble, skipped = None, 0
     while not stop.is_set():
         for table in map(wanted.among, watched.step()):

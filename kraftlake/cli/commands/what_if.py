@@ -1,4 +1,4 @@
-"""`kraftlake what-if`: what the controller would do if brokers were lost or restarted, or partitions reassigned."""
+"""`kraftlake what-if`: the controller's reaction to lost or restarted brokers, or reassigned partitions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How a command line is declared and read: click's classes, kinds of values, the options that commands share."""
+"""Declaration and parsing of command lines: click's classes, kinds of values, the options that commands share."""

@@ -46,12 +46,12 @@ class HelpFormatter(click.HelpFormatter):
         super().write_usage(prog, args, _paint(prefix or "Usage:", Style.STRONG) + " ")
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Write a list of names and what they mean."""
+        """Write a list of names and their meanings."""
         super().write_dl([(_paint(name, Style.NAME), meaning) for name, meaning in rows], col_max, col_spacing)
 
 
 class Context(click.Context):
-    """click's context with our formatter, and without colours where NO_COLOR asks for that."""
+    """click's context with the formatter of this module, and without colours where NO_COLOR asks for that."""
 
     formatter_class = HelpFormatter
 
@@ -73,7 +73,7 @@ class Argument(click.Argument):
         self.help = help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        """The argument's name, and what it is."""
+        """The argument's name and description."""
         return self.make_metavar(ctx), self.help or ""
 
 
@@ -125,7 +125,7 @@ class Command(_Explained):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; a leading blank keeps click from reading `-1` as an option, and `int` ignores it.
 
-        An option that takes one value is a UsageError where it is given again: click would keep the last in silence.
+        A repeated option that takes one value is a UsageError: click would silently keep the last.
         """
         words = [f" {arg}" if _NEGATIVE_NUMBER.fullmatch(arg) else arg for arg in args]
         if not ctx.resilient_parsing:
@@ -137,7 +137,7 @@ class Command(_Explained):
         return super().parse_args(ctx, words)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write nothing: arguments are a section of `format_options`, also where click has no sections for them."""
+        """Write nothing: arguments are a section of `format_options`, also where click has no sections for them yet."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, by section."""
@@ -181,9 +181,9 @@ class Group(_Explained, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, but for a command of two words (`log trim`) whose first word is a command of its own.
+        """Resolve a command as click does, and also one of two words (`log trim`) whose first word is itself a command.
 
-        The second word is a path where there is such a path: `kraftlake log trim` then lists what is in it.
+        The second word is a path where such a path exists: `kraftlake log trim` then lists the records in it.
         """
         words = " ".join(args[:2])
         if len(args) > 1 and words in self.commands and not os.path.lexists(args[1]):
@@ -202,17 +202,17 @@ class Group(_Explained, click.Group):
 
 
 def given_parameters(context: click.Context) -> list[str]:
-    """The names of the parameters of a `Command`, in the order in which they were given, each as often as it was."""
+    """The names of the parameters given to a `Command`, in their order and with repetitions."""
     return list(context.meta[_GIVEN])
 
 
 def _takes_one(option: click.Option) -> bool:
-    """Whether a second value of an option contradicts the first: a flag that can only be set says the same again."""
+    """Whether a second value of an option contradicts the first; that of a flag that can only be set does not."""
     return not (option.multiple or option.count or (option.is_flag and not option.secondary_opts))
 
 
 def _names(option: click.Option) -> str:
-    """How a message calls an option: `--broker`, `--strict/--lenient`."""
+    """The name of an option in a message: `--broker`, `--strict/--lenient`."""
     return "/".join(names[-1] for names in (option.opts, option.secondary_opts) if names)
 
 

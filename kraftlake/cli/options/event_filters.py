@@ -32,7 +32,7 @@ _OPTIONS = (
 
 
 def event_filters(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options `topics`, `topic_ids`, `partitions`, `brokers`, `kinds` and `hosted`.
+    """Add the options `topics`, `topic_ids`, `partitions`, `brokers`, `kinds` and `hosted` to a command.
 
     The first five, by name, are the fields of `Wanted`.
     """

@@ -1,4 +1,4 @@
-"""The options of commands that keep up with a directory that its node writes, and the quorum that they may ask."""
+"""The options of commands that follow the directory of a live node, and of the quorum that they may query."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
 POLL_SECONDS = 0.5
-"""How often new batches are looked for where --poll does not say."""
+"""The default of --poll: the time between two checks for new batches."""
 
 ONLY_PROVEN = (
     "only what the log itself shows to be committed is {}, up to the newest snapshot or change of leader "
     "(--quorum HOST:PORT asks the quorum for more)"
 )
-"""A warning, for what is done with it."""
+"""A warning with a placeholder for the verb: shown or taken."""
 
 
 def following_options(when: str) -> Decorator:
@@ -52,7 +52,7 @@ def following_options(when: str) -> Decorator:
 
 
 def check_committed(quorum: str | None, *, include_uncommitted: bool) -> None:
-    """Refuse both ways to say what is committed at once."""
+    """Refuse --quorum together with --include-uncommitted."""
     if include_uncommitted and quorum:
         raise click.UsageError("--quorum takes what is committed, --include-uncommitted everything: give one of them.")
 
@@ -65,7 +65,7 @@ def quorum_of(
     *,
     command_config: str | None = None,
 ) -> tuple[QuorumClient, QuorumWatch]:
-    """A client of the quorum of a directory's cluster, to ask what is committed; `tell` says that it can't be asked."""
+    """A client of the quorum of a directory's cluster, for the committed offset; `tell` reports that it fails."""
     from kraftlake.protocol.address import parse_addresses
     from kraftlake.protocol.node_connector import connector_of
     from kraftlake.protocol.quorum_client import QuorumClient

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from kraftlake.server.node_config import ListenerAddress
 
 _LONGEST = 10**9
-"""In seconds thirty years, and more in minutes."""
+"""The longest length of time: thirty years in seconds, more in minutes."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
 
 class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
-    """A path or URI, left as it is: what it holds is found out by reading it."""
+    """A path or URI, unchanged: its kind is found by reading it."""
 
     def __init__(self, name: str, schemes: Sequence[str] = ()) -> None:
         self.name = name
         self._schemes = schemes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The path or URI as it was given: not empty, and of a scheme that is known here, where it has one."""
+        """The path or URI as given: not empty, and with a known scheme, if any."""
         if not value:
             self.fail("it is empty; '.' is the current folder.", param, ctx)
         scheme, found, _ = str(value).partition("://")
@@ -45,7 +45,7 @@ class PathParameter(click.ParamType):  # type: ignore[type-arg]  # generic in ne
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Let the shell complete file names."""
+        """Complete file names in the shell."""
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -67,7 +67,7 @@ class CountParameter(click.IntRange):
         return "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number; what takes one, such as `islice`, has 64 bits for it."""
+        """The number; its users, such as `islice`, take 64 bits."""
         number: int = super().convert(value, param, ctx)
         if number >= 2**63:
             self.fail(f"{value} needs more than 64 bits: the largest is {2**63 - 1}.", param, ctx)
@@ -75,12 +75,12 @@ class CountParameter(click.IntRange):
 
 
 class MeasureParameter(click.FloatRange):
-    """A number within bounds, with a fraction or without; of lengths of time, which are shorter than all of time."""
+    """A number within bounds, with a fraction or without, for lengths of time; it is finite."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; neither infinite, nor the NaN that no bound keeps out, nor more than a sleep may take."""
+        """The number; neither infinite, nor NaN, which passes all bounds, nor more than a sleep may take."""
         number: float = super().convert(value, param, ctx)
         if not number <= _LONGEST:
             self.fail(f"{value!r} is not a number up to {_LONGEST:,}.", param, ctx)
@@ -124,7 +124,7 @@ class ParsedParameter(click.ParamType):  # type: ignore[type-arg]  # generic in 
 
 
 class TimeParameter(ParsedParameter):
-    """A value with a time in it, of the zone of `--tz` where it names none."""
+    """A value with a time in it, in the zone of `--tz` where it names none."""
 
     def parse(self, value: Any, ctx: click.Context | None) -> Any:
         """The value as the function reads it, with the zone as a second argument."""
@@ -133,7 +133,7 @@ class TimeParameter(ParsedParameter):
 
 
 class ListParameter(ParsedParameter):
-    """Values with commas between them, as a tuple; the function gives one for each, or a tuple of some."""
+    """Comma-separated values, as a tuple; the function returns one value for each, or a tuple of several."""
 
     def parse(self, value: Any, ctx: click.Context | None) -> Any:  # noqa: ARG002
         """Each value as the function reads it."""
@@ -199,7 +199,7 @@ def _moment(value: Any, zone: tzinfo, *, lowest: int = 0) -> int | datetime | Lo
 
 
 def _fixed_time(value: Any, zone: tzinfo) -> datetime:
-    """A time where there is no log that it could be counted from."""
+    """A time that does not count from the end of a log, for options without one."""
     time = time_of(value, zone)
     if isinstance(time, LogTime):
         raise UsageError(f"{value!r} counts from the end of a log: give ISO 8601 (2026-11-21T08:00:00Z).")
@@ -268,7 +268,7 @@ def _record_type(value: str) -> str:
 
 
 def _some_time(value: Any) -> timedelta:
-    """A length of time, longer than none."""
+    """A positive length of time."""
     length = value if isinstance(value, timedelta) else length_of_time(value)
     if not length:
         raise UsageError(f"{value!r} is no time at all: give 15m, 2h or 3d.")

@@ -161,12 +161,12 @@ def check_hosted(brokers: Sequence[int], *, hosted: bool) -> None:
 
 
 _LIKE_MILLISECONDS = 10**11
-"""From which number on an offset that does not exist looks like a time: milliseconds since 1970, in 1973."""
+"""The smallest nonexistent offset that looks like a time: milliseconds since 1970, in 1973."""
 
 
 @contextmanager
 def _hinting_at_times(given: Iterable[object], *, at_time: bool) -> Iterator[None]:
-    """Say in an OffsetError how a time is given, where an offset that was `given` looks like one."""
+    """Explain in an OffsetError how to give a time, where a `given` offset looks like one."""
     try:
         yield
     except OffsetError as error:

@@ -1,1 +1,1 @@
-"""How an answer reaches the terminal: lines, colours, tables, words for values, progress bars."""
+"""Output of answers to the terminal: lines, colours, tables, words for values, progress bars."""

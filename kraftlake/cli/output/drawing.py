@@ -1,4 +1,4 @@
-"""What the views draw with rich: texts, light tables, branches of a tree."""
+"""Elements that the views draw with rich: texts, light tables, branches of a tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BETWEEN_COLUMNS = 2
 
 
 def text(*pieces: Piece) -> Text:
-    """One rich Text out of plain and styled pieces."""
+    """A rich Text of plain and styled pieces."""
     made = Text(overflow="fold")
     for piece in pieces:
         content, style = styled(piece)
@@ -26,12 +26,12 @@ def text(*pieces: Piece) -> Text:
 
 
 class LightTable(Table):
-    """A table that breaks lines between words only, and the names in its column `whole` nowhere, if there is room."""
+    """A table that breaks lines between words only, and the names in its column `whole` never, if there is room."""
 
     whole: str | None = None
 
     def widths_within(self, room: int) -> list[int] | None:
-        """The widths of the columns where all lines of texts have room as they are, None where they don't."""
+        """The column widths at which all lines of texts fit unbroken, None where they do not fit."""
         lines = [
             [line for one in (column.header, *column.cells) for line in str(one).split("\n")] for column in self.columns
         ]
@@ -47,12 +47,12 @@ class LightTable(Table):
         return widths if sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1) <= room else None
 
     def natural_widths(self) -> list[int]:
-        """The widths of the columns where no line of a cell is broken."""
+        """The column widths at which no line of a cell is broken."""
         texts = ["\n".join([str(column.header), *map(str, column.cells)]) for column in self.columns]
         return [max(map(cell_len, lines.splitlines()), default=0) for lines in texts]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Share out the room there is, then draw."""
+        """Distribute the available width, then draw."""
         texts = ["\n".join([str(column.header), *map(str, column.cells)]) for column in self.columns]
         natural = self.natural_widths()
         longest_words = [max(map(cell_len, lines.split()), default=0) for lines in texts]
@@ -71,26 +71,26 @@ class LightTable(Table):
 
 
 class Fitting:
-    """A text or a table where no line of it has to be broken, and something `narrow` in its place where one has."""
+    """A text or a table where its lines fit unbroken, and `narrow` in its place where they do not."""
 
     def __init__(self, wide: Text | LightTable, narrow: RenderableType) -> None:
         self._wide = wide
         self._narrow = narrow
 
     def within(self, room: int) -> RenderableType:
-        """What is drawn on lines of so many cells."""
+        """The renderable for lines of `room` cells."""
         if isinstance(self._wide, Text):
             return self._wide if cell_len(self._wide.plain) <= room else self._narrow
         widths = self._wide.natural_widths()
         return self._wide if sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1) <= room else self._narrow
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw what has room."""
+        """Draw the renderable that fits."""
         yield self.within(options.max_width)
 
 
 def _shared_out(narrowest: list[int], natural: list[int], left: int) -> list[int]:
-    """The widths of columns that get what is left as far as they need it, those first that need the least."""
+    """The column widths after distributing the `left` cells by need, the smallest need first."""
     widths = list(narrowest)
     for index in sorted(range(len(widths)), key=lambda index: natural[index] - narrowest[index]):
         more = max(0, min(natural[index] - narrowest[index], left))
@@ -121,5 +121,5 @@ def tree(*pieces: Piece) -> Tree:
 
 
 def branch(parent: Tree, name: str, *pieces: Piece) -> Tree:
-    """A branch with a heading and, after it, what it comes to."""
+    """A branch with a heading followed by its summary."""
     return parent.add(text((name, Style.HEADING), "  ", *pieces) if pieces else text((name, Style.HEADING)))

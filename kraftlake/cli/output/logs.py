@@ -12,7 +12,7 @@ from kraftlake.cli.output.visible import visible
 
 
 def log_to_stderr(*, debug: bool) -> None:
-    """Send what the rooms log to stderr, from INFO or DEBUG on."""
+    """Send the logs of the rooms to stderr, from INFO or DEBUG on."""
     import structlog
 
     level = logging.DEBUG if debug else logging.INFO
@@ -24,9 +24,9 @@ def log_to_stderr(*, debug: bool) -> None:
 
 
 def log_as_service(*, as_json: bool, debug: bool, colours: bool) -> None:
-    """Send what the rooms log to stderr, a line for each event: as JSON, or as words with key=value.
+    """Send the logs of the rooms to stderr, a line for each event: as JSON, or as words with key=value.
 
-    What came from a log or a peer can't break a line or steer a terminal. A line that can't be written is lost.
+    Text from a log or a peer can't break a line or steer a terminal. A line that can't be written is lost.
     """
     import structlog
 
@@ -47,7 +47,7 @@ def log_as_service(*, as_json: bool, debug: bool, colours: bool) -> None:
 
 
 class _Unfailing:
-    """A stream that loses what it can't write: the disk is full, or the collector has gone, and the service goes on."""
+    """A stream that drops text it can't write: the service outlives a full disk and a collector that has ended."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

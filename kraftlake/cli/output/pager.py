@@ -1,4 +1,4 @@
-"""A pager for answers that a terminal has no room for."""
+"""A pager for answers that do not fit on the terminal."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _LESS = "FRX"
-"""Quit where all fits on one screen, keep colours, leave the text on the screen: as git runs `less`."""
+"""The options that git passes to `less`: quit if all fits on one screen, keep colours, leave the text on the screen."""
 
 
 def pager_command() -> list[str] | None:
-    """The command of PAGER, `less` where it is not set; None where there is none, and no terminal to page on."""
+    """The command of PAGER, `less` where it is not set; None without a pager, or without a terminal to page on."""
     if os.environ.get("TERM", "dumb") == "dumb" or not _has_keys_and_height():
         return None
     try:
@@ -27,7 +27,7 @@ def pager_command() -> list[str] | None:
 
 
 def _has_keys_and_height() -> bool:
-    """Whether stdin and stdout are terminals and one has a height: that of a recording, such as `script`, has none."""
+    """Whether stdin and stdout are terminals with a height: the terminal of a recording, such as `script`, has none."""
     try:
         return sys.stdin.isatty() and sys.stdout.isatty() and os.get_terminal_size(sys.stdout.fileno()).lines > 0
     except (AttributeError, OSError, ValueError):
@@ -36,9 +36,9 @@ def _has_keys_and_height() -> bool:
 
 @contextmanager
 def written_to(command: list[str]) -> Iterator[None]:
-    """Send what is written to stdout to a pager, and wait for its end.
+    """Send the output on stdout to a pager, and wait for its end.
 
-    A reader who leaves early ends the context: what is left to write is not written.
+    Quitting the pager early ends the context; the remaining output is dropped.
     """
     stdout = sys.stdout
     pager = subprocess.Popen(  # noqa: S603 - the user's own command

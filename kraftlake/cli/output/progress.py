@@ -11,7 +11,7 @@ from typing import Any
 from kraftlake.cli.output.terminal import Terminal
 
 Progress = Callable[[str, int, int], None]
-"""Takes a phase, and how many offsets (or lakes) of it are done and there are to do."""
+"""A callback with a phase, its number of offsets (or lakes) that are done, and their total."""
 
 PATIENCE_SECONDS = 1.0
 """The time before a bar is drawn."""
@@ -32,7 +32,7 @@ _TITLES = {
 
 @contextmanager
 def progress_bars(terminal: Terminal) -> Iterator[Progress]:
-    """A function that draws a bar for each phase, which is gone when the context ends."""
+    """A function that draws a bar for each phase; the bars are erased when the context ends."""
     if not sys.stderr.isatty():
         yield lambda *_: None
         return
@@ -68,7 +68,7 @@ def _unit(phase: str) -> str:
 
 @contextmanager
 def late_progress_bars(terminal: Terminal, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress | None]:
-    """As `progress_bars`, for what rarely takes long: nothing is drawn, nor imported for it, in the first second.
+    """The same as `progress_bars` for work that is rarely long: the first second draws and imports nothing.
 
     None where stderr is no terminal, so that callers need not count.
     """

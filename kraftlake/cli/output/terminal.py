@@ -25,9 +25,9 @@ _NARROWEST = 40
 class Terminal:
     """The two output streams of a command.
 
-    `colour` says whether stdout gets ANSI codes, `interactive` whether it is a terminal, `width` is what
-    fits on a line, in cells. Long answers go through the command `pager`, None for none. Streams are looked up when
-    they are used, so that redirection in tests works.
+    `colour` says whether stdout gets ANSI codes, `interactive` whether it is a terminal, `width` is that of a line, in
+    cells. Long answers go through the command `pager`, None for none. Streams are looked up when they are used, so that
+    redirection in tests works.
     """
 
     def __init__(self, colour: str = "auto") -> None:
@@ -38,7 +38,7 @@ class Terminal:
         self.measure()
 
     def measure(self) -> None:
-        """Take the width anew: a terminal may have been resized."""
+        """Measure the width again: a terminal may have been resized."""
         columns = os.environ.get("COLUMNS", "")
         if self.interactive or columns.isdecimal():
             self.width = max(_NARROWEST, _screen().columns)
@@ -54,7 +54,7 @@ class Terminal:
         self.line((f"{heading:<{width}}", Style.HEADING), *pieces)
 
     def lines(self, lines: Iterable[Sequence[Piece]]) -> None:
-        """Write lines as they come, through the pager where they have no room on the screen."""
+        """Write lines as they arrive, through the pager where they do not fit on the screen."""
         coming = iter(lines)
         held = [] if self.pager is None else list(islice(coming, _screen().lines))
         is_long = self.pager is not None and len(held) == _screen().lines
@@ -63,11 +63,11 @@ class Terminal:
                 self.line(*pieces)
 
     def warn(self, text: str) -> None:
-        """Tell the user on stderr what to be careful about."""
+        """Write a warning on stderr."""
         sys.stderr.write(painted(("warning:", Style.WARNING), f" {text}", colour=self.error_colour) + "\n")
 
     def note(self, text: str) -> None:
-        """Tell the user on stderr how something was understood."""
+        """Write a note on stderr: how an input was understood."""
         sys.stderr.write(painted(("note:", Style.NAME), f" {text}", colour=self.error_colour) + "\n")
 
     def render(self, *renderables: RenderableType) -> None:
@@ -75,7 +75,7 @@ class Terminal:
         self.text("".join(map(self._drawn, renderables)))
 
     def text(self, text: str) -> None:
-        """Write text that is safe to show and painted already, through the pager where it has no room on the screen."""
+        """Write text that is safe to show and already painted, through the pager where it exceeds the screen."""
         is_long = self.pager is not None and text.count("\n") >= _screen().lines
         with self.paged() if is_long else nullcontext():
             sys.stdout.write(text)
@@ -96,7 +96,7 @@ class Terminal:
         return _LINE_END.sub(lambda end: end.group().replace(" ", ""), drawn)
 
     def paged(self) -> AbstractContextManager[None]:
-        """Show what is written within the context in the pager, if there is one."""
+        """Show the output of the context in the pager, if there is one."""
         if self.pager is None:
             return nullcontext()
         from kraftlake.cli.output.pager import written_to
@@ -104,7 +104,7 @@ class Terminal:
         return written_to(self.pager)
 
     def console(self, stream: TextIO) -> Console:
-        """A rich console over `stream`, without markup, emoji codes and highlighting: strings in it are hostile."""
+        """A rich console over `stream`, without markup, emoji codes and highlighting: its strings are untrusted."""
         from rich.console import Console
 
         colour = self.colour if stream is sys.stdout else self.error_colour
@@ -120,7 +120,7 @@ class Terminal:
 
 
 def check_reader() -> None:
-    """Raise BrokenPipeError where the reader of stdout has gone, which otherwise only the next write would tell."""
+    """Raise BrokenPipeError where the reader of stdout has gone, which otherwise only the next write would show."""
     try:
         stdout = sys.stdout.fileno()
     except (AttributeError, OSError, ValueError):  # no file, as in tests

@@ -8,7 +8,7 @@ from kraftlake.cli.output.visible import visible
 
 
 class Style(Enum):
-    """What a piece of text means. The value is its name in rich and its ANSI code."""
+    """The meaning of a piece of text. The value is its name in rich and its ANSI code."""
 
     PLAIN = ("", "")
     STRONG = ("bold", "1")

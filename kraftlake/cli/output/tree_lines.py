@@ -1,7 +1,7 @@
 """The lines of a tree of texts and light tables, as rich draws them.
 
-rich measures, wraps and crops each cell anew on every level of a tree. What fits needs none of that; the rest is
-drawn by rich, label by label.
+rich measures, wraps and crops each cell anew on every level of a tree. Lines that fit need none of that; rich draws the
+rest, label by label.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kraftlake.cli.output.drawing import Fitting, LightTable
 from kraftlake.cli.output.theme import Style, paint
 
 _GUIDE = 4
-"""The cells that a level takes."""
+"""The width of a level, in cells."""
 _RIGHT = "right"
 _BY_NAME = {style.rich: style for style in Style}
 
@@ -84,7 +84,7 @@ def _rows(table: LightTable, widths: list[int], *, colour: bool) -> Iterator[str
 
 
 def _painted(text: RenderableType, *, colour: bool) -> str:
-    """A text with the ANSI codes of its spans, which follow each other; none of them goes beyond a line."""
+    """A text with the ANSI codes of its spans, which follow each other and never cross a line end."""
     plain = str(text)
     if not colour or not isinstance(text, Text):
         return plain

@@ -12,7 +12,7 @@ from kraftlake.runtime.moments import EPOCH
 from kraftlake.runtime.words import counted
 
 NONE = "–"
-"""Shown for an empty list or an absent value."""
+"""The text for an empty list or an absent value."""
 
 
 def listed(pieces: Sequence[Piece]) -> list[Piece]:
@@ -38,7 +38,7 @@ def moment(milliseconds: int | str | None) -> str:
 
 
 def since_words(since: Mapping[str, Any], day: str = "") -> str:
-    """`4592 2026-11-21 07:49:37.784Z`: the offset and time since when something is so; a time of `day` has no date."""
+    """`4592 2026-11-21 07:49:37.784Z`: the offset and time since when a state holds; a time on `day` has no date."""
     earlier = " or earlier" if since.get("orEarlier") else ""
     return f"{since['offset']} {moment(since['timestamp']).removeprefix(f'{day} ')}{earlier}"
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 class DiffSelection(NamedTuple):
     """The part of a diff that a command line selects; an empty field selects all.
 
-    `topics` (names or shell patterns) mean themselves, their partitions and configs; `partitions` (`foo-3`) themselves
-    and that their topics came or went; `brokers` their registrations and configs, with `hosted` also the partitions
-    that any of them has a replica of in either image.
+    `topics` (names or shell patterns) select themselves, their partitions and configs; `partitions` (`foo-3`) select
+    themselves and the addition or removal of their topics; `brokers` select their registrations and configs, with
+    `hosted` also the partitions that any of them has a replica of in either image.
     """
 
     topics: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Wanted(NamedTuple):
     """The events that a command line selects; an empty or None field selects all.
 
-    `hosted`: the brokers select the partitions that they host as well, which the makers of events see to: `of_brokers`.
+    With `hosted` the brokers also select the partitions that they host; the makers of events apply this: `of_brokers`.
     """
 
     topics: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
 
     @property
     def of_brokers(self) -> tuple[int, ...] | None:
-        """The brokers that events are made of, None for all events."""
+        """The brokers for which events are made, None for all events."""
         return self.brokers if self.hosted else None
 
     def among(self, rows: pa.Table) -> pa.Table:
@@ -46,9 +46,9 @@ class Wanted(NamedTuple):
         return rows.filter(_among(rows.column("kind"), self.kinds)) if self.kinds else rows
 
     def _of_partitions(self, rows: pa.Table) -> pa.Array:
-        """Where a row is of a partition itself, or of its topic as a whole: that it came, grew and went.
+        """A mask of the rows about a partition itself, or about its topic as a whole: created, grown, deleted.
 
-        Of its topic only where the topic has as many partitions.
+        A row about the topic counts only where the topic has the partition.
         """
         import numpy as np
         import pyarrow as pa
@@ -69,7 +69,7 @@ class Wanted(NamedTuple):
 
 
 def first_rows(tables: Iterable[pa.Table], limit: int) -> Iterator[pa.Table]:
-    """Tables up to their row number `limit`; those after it are not asked for."""
+    """Tables up to their row number `limit`; later tables are not read."""
     for table in tables:
         yield table.slice(0, limit)
         limit -= len(table)
@@ -91,12 +91,12 @@ def last_rows(tables: Iterable[pa.Table], count: int) -> Iterator[pa.Table]:
 
 
 def _most(row: dict[str, Any]) -> int:
-    """The most partitions that a topic has in an event of it as a whole, whose sides begin with a count of them."""
+    """The largest number of partitions in an event of a whole topic, whose before and after begin with a number."""
     return max(int(side.split()[0]) for side in (row["before"], row["after"]) if side is not None)
 
 
 def _like(column: pa.ChunkedArray, patterns: Sequence[str]) -> pa.Array:
-    """Where a value matches any of some patterns; null matches none."""
+    """A mask of the values that match any of the patterns; null matches none."""
     values = [value for value in column.unique().to_pylist() if value is not None]
     return _among(column, [value for value in values if matches(value, patterns)])
 

@@ -70,7 +70,7 @@ class ImageSelection(NamedTuple):
     def cut(self, image: dict[str, Any], min_isr: Callable[[str], int] = lambda _: 1) -> dict[str, Any]:
         """The selected part of a JSON form, with its offset and epoch.
 
-        `min_isr` gives min.insync.replicas of a topic.
+        `min_isr` returns min.insync.replicas of a topic.
         """
         keys = self.keys() or set(image)
         made = {key: value for key, value in image.items() if key in keys or key in ("offset", "epoch")}
@@ -108,7 +108,7 @@ class ImageSelection(NamedTuple):
 
 
 def _with(topics: dict[str, Any], wanted: Callable[[dict[str, Any], str, str], bool]) -> dict[str, Any]:
-    """The topics with such partitions (PARTITION, topic, number), and of their partitions only these."""
+    """The topics with `wanted` partitions (PARTITION, topic, number), cut down to these partitions."""
     made = {}
     for name, topic in topics.items():
         found = {id_: value for id_, value in topic["partitions"].items() if wanted(value, name, id_)}

@@ -1,4 +1,4 @@
-"""The names that a log has ever had: whether nothing can match what was asked for, and which names are like it."""
+"""The names that a log has ever had: whether a request can match at all, and the names like it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KnownNames(NamedTuple):
 
     @classmethod
     def of(cls, sources: Iterable[Source]) -> KnownNames:
-        """Those in all of the sources' logs and snapshots; what can't be read is left out."""
+        """The names in all of the sources' logs and snapshots; unreadable parts are left out."""
         names = cls({}, {}, set())
         for type_, data in chain.from_iterable(
             records_before(one, one.end_offset, _NAMING_API_KEYS) for one in sources
@@ -83,9 +83,9 @@ def unknown_names(
     partitions: Sequence[str] = (),
     brokers: Sequence[int] = (),
 ) -> tuple[list[str], bool]:
-    """Sentences on each of these that the whole logs do not know, and whether therefore nothing can match.
+    """Sentences on each given name that the whole logs lack, and whether therefore nothing can match.
 
-    Topics, ids and partitions select together what any of them names; brokers select among that.
+    Topics, ids and partitions select the union of what they name; brokers select among it.
     """
     known = KnownNames.of(sources)
     of_topics = [*known.without_topic(topics), *known.without_id(topic_ids), *known.without_partition(partitions)]

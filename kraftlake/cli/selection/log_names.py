@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kraftlake.records.batch import RecordBatch
 
 _NAMING_API_KEYS = frozenset(record.API_KEY for record in (r.TopicRecord, r.AccessControlEntryRecord))
-"""Of the records that give ids a name."""
+"""The API keys of the records that give ids a name."""
 
 
 class Names:
@@ -28,7 +28,7 @@ class Names:
         self.acls: dict[str, str] = {}
 
     def learn(self, type_: str, data: Mapping[str, Any]) -> bool:
-        """Remember what a record names; whether it names anything."""
+        """Remember the name in a record; returns whether the record has one."""
         if type_ == "TOPIC_RECORD":
             self.topics[data["topicId"]] = data["name"]
         elif type_ == "ACCESS_CONTROL_ENTRY_RECORD":
@@ -43,9 +43,9 @@ class Names:
 
 
 def names_before(source: Source, before: int | None) -> Names:
-    """The names that lie before the offset `before`, in snapshots and in the log; None is the log's start.
+    """The names given before the offset `before`, in snapshots and in the log; None is the log's start.
 
-    Those of a snapshot file are all of its names.
+    For a snapshot file these are all of its names.
 
     Unreadable batches are skipped: later records are shown without the names in them.
     """

@@ -1,6 +1,6 @@
 """The records of a log that a command line selects by topic, partition and broker.
 
-A filter sees every record of a range, in order: what a record is of may depend on those before it.
+A filter sees every record of a range, in order: the subject of a record may depend on the records before it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _WITH_AN_ID = ("TOPIC_RECORD", *_OF_A_TOPIC_BY_ID)
 
 
 class OfTopics:
-    """Records of topics: themselves, their partitions and configs; of a partition its own, and its topic alone.
+    """Selects the records of topics, their partitions and configs; for a partition, its own and its topic's alone.
 
-    `known` are the names that lie before the first record; they learn those that lie in the records. What names a
-    topic by its name is of the one that was given the name last. What is of all topics is of those that are known.
+    `known` are the names given before the first record, and learn those in the records. A record that refers to a topic
+    by name is about the topic that got the name last. A record about all topics is about all known ones.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class OfTopics:
         self._knows_some = any(self._is_one(id_, name) for id_, name in known.topics.items())
 
     def wants(self, record: LogRecord) -> bool:
-        """Whether the next record is one of them."""
+        """Whether the next record is selected."""
         type_: str = record.type
         message: Any = record.message
         if type_ == "TOPIC_RECORD":
@@ -64,7 +64,7 @@ class OfTopics:
         return id_ in self._ids or (name is not None and matches(name, self._patterns))
 
     def _topic_of(self, type_: str, message: Any) -> str | None:
-        """The topic that a record is of, empty where it is of all of them; None where it is of none."""
+        """The topic that a record is about: empty for all topics, None for none."""
         if type_ == "TOPIC_RECORD":
             return str(message.name)
         if type_ in _OF_A_TOPIC_BY_ID:
@@ -75,10 +75,11 @@ class OfTopics:
 
 
 class OfBrokers:
-    """Records of brokers: their registrations, that they were fenced or unfenced, their configs.
+    """Selects the records of brokers: registrations, fencing and unfencing, configs.
 
-    With `hosted`, the topic ids and numbers of the partitions that they host before the first record, also those of the
-    partitions that they host before or after the record, and of topics with such partitions that are removed.
+    With `hosted`, the topic ids and numbers of the partitions that they host before the first record, the records of
+    partitions that they host before or after the record are selected as well, and the removals of topics with such
+    partitions.
     """
 
     def __init__(self, brokers: Collection[int], hosted: Collection[tuple[Any, int]] | None = None) -> None:
@@ -88,7 +89,7 @@ class OfBrokers:
         self._at_begin: set[tuple[Any, int]] | None = None
 
     def wants(self, record: LogRecord) -> bool:
-        """Whether the next record is one of them."""
+        """Whether the next record is selected."""
         type_: str = record.type
         message: Any = record.message
         if (field := BROKER_FIELDS.get(type(message))) is not None:

@@ -1,4 +1,4 @@
-"""What of a log and of a diff a node of an image is about."""
+"""The part of a log and of a diff that a node of an image covers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def record_filter(subject: Subject, known: Names) -> Callable[[LogRecord], bool]:
-    """Whether a record is about what a node shows; to be asked about each record of a range, in order.
+    """A filter for the records about a node; call it with each record of a range, in order.
 
     `known` are the names that the log has given to ids before the first record.
     """
@@ -93,7 +93,7 @@ def _clears_elr(record: LogRecord, topic: str) -> bool:
 
 
 def _fields(subject: Subject) -> dict[str, Any]:
-    """The values that fields of a record have if it is about a subject."""
+    """The field values of a record about a subject."""
     kind, key = subject
     match kind:
         case "feature":
@@ -117,7 +117,7 @@ def _fields(subject: Subject) -> dict[str, Any]:
 
 
 def _quota(subject: Subject) -> Callable[[Any], bool] | None:
-    """Whether a ClientQuotaRecord is of an entity, or of one of its quotas; None for another subject."""
+    """A test whether a ClientQuotaRecord is about an entity, or one of its quotas; None for another subject."""
     if subject.kind not in ("entity", "quota"):
         return None
     from kraftlake.image.client_quotas_image import ClientQuotaEntity
@@ -127,7 +127,7 @@ def _quota(subject: Subject) -> Callable[[Any], bool] | None:
 
 
 def of_node(diff: ImageDiff, subject: Subject) -> ImageDiff:
-    """The changes of what a node shows; of a topic and a broker also those of its configs."""
+    """The changes of a node; for a topic or a broker, also the changes of its configs."""
     import attrs
 
     if subject.kind == "image":
@@ -151,7 +151,7 @@ def of_node(diff: ImageDiff, subject: Subject) -> ImageDiff:
 
 
 def _path(subject: Subject) -> tuple[tuple[str, ...], str | None]:
-    """What the paths of a diff's entries begin with if they are about a subject, and their one field if it is that."""
+    """The start of the paths of a diff's entries about a subject, and the field where the subject is a single field."""
     from kraftlake.image.scram_image import mechanism_name
 
     kind, key = subject

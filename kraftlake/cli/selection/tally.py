@@ -1,4 +1,4 @@
-"""Counts of records or events, and the range that they lie in."""
+"""Counts of records or events, and their range."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 COUNTED_BY = ("kind", "minute", "topic", "broker")
-"""What events are counted by."""
+"""The keys that events are counted by."""
 
 FLOOD = 500
-"""The number of lines from which on a terminal gets counts in their place, unless it asks for lines."""
+"""The number of lines above which a terminal gets counts instead, unless lines are requested."""
 
 _MINUTE = 60_000
 
 
 class Tally:
-    """Lines of a log counted by something that they have.
+    """Lines of a log, counted by a key.
 
-    `by` names it; a `minute` is the time that it begins (epoch ms). None stands for lines that lack it.
+    `by` names the key; a `minute` is its start (epoch ms). None stands for lines without the key.
     """
 
     def __init__(self, by: str) -> None:
@@ -42,22 +42,22 @@ class Tally:
         return self.counts.total()
 
     def ranked(self) -> list[tuple[Any, int]]:
-        """What the lines have, and how many lines have it: minutes in their order, all else the most first."""
+        """The keys with their numbers of lines: minutes in time order, other keys by descending number."""
         if self.by == "minute":
             return sorted(self.counts.items(), key=lambda item: -1 if item[0] is None else item[0])
         return sorted(self.counts.items(), key=lambda item: (-item[1], item[0] is None, item[0]))
 
     def add_place(self, offset: int, time: int) -> None:
-        """Note an offset and a time (epoch ms, -1 for none) of a line; lines come in the order of offsets."""
+        """Add the offset and the time (epoch ms, -1 for none) of a line; lines come in the order of offsets."""
         self.offsets = (offset, offset) if self.offsets is None else (self.offsets[0], offset)
         if time >= 0:
             self.times = (time, time) if self.times is None else (self.times[0], time)
 
 
 def held_lines(items: Iterable[T], size: Callable[[T], int]) -> tuple[list[T], Iterator[T], bool]:
-    """The first items, read until their lines are more than FLOOD; the items after them; whether they are more.
+    """The first items, read until they have more than FLOOD lines; the remaining items; whether FLOOD was exceeded.
 
-    What reading them raises is raised after the first ones: the rest then raises it at once.
+    An error while reading is raised after the first items: the iterator of the remaining ones raises it at once.
     """
     held: list[T] = []
     rest, lines = iter(items), 0

@@ -17,5 +17,5 @@ def any_matches(image: TopicsImage, patterns: Sequence[str]) -> bool:
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a name is one of these, or matches one of them as a shell pattern."""
+    """Whether a name equals one of the patterns, or matches one as a shell pattern."""
     return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

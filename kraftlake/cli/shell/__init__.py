@@ -1,1 +1,1 @@
-"""The shell that walks in an image: its commands, and the prompt that they are typed at."""
+"""The shell that navigates an image: its commands and its prompt."""

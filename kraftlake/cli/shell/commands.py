@@ -1,4 +1,4 @@
-"""All commands of the shell, and how a line is run."""
+"""All commands of the shell, and the execution of a line."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _command(name: str) -> Command:
 
 
 def run_line(session: Session, line: str) -> int:
-    """Run one line; errors go to stderr. Gives the exit code, 0 for a line without a command."""
+    """Run one line; errors go to stderr. Returns the exit code, 0 for a line without a command."""
     session.lines.append(line)
 
     def run() -> None:
@@ -72,9 +72,9 @@ def run_line(session: Session, line: str) -> int:
 
 
 def run_script(session: Session, lines: Iterable[str]) -> int:
-    """Run lines one after the other, to their end or `exit`; gives the first exit code that is not 0.
+    """Run lines one after the other, to their end or `exit`; returns the first exit code that is not 0.
 
-    Lines that begin with # are comments. What interrupts a line ends the script.
+    Lines that begin with # are comments. An interrupt of a line ends the script.
     """
     first_failure = 0
     for line in lines:
@@ -88,7 +88,7 @@ def run_script(session: Session, lines: Iterable[str]) -> int:
 
 
 def is_end(code: int) -> bool:
-    """Whether an exit code says that a signal ended the line, or that the reader of stdout went away."""
+    """Whether an exit code means that a signal ended the line, or that the reader of stdout closed it."""
     return code > _LARGEST_OF_ITS_OWN
 
 

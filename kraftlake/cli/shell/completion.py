@@ -1,4 +1,4 @@
-"""What may follow in a line of the shell: names of commands, paths, options, fields."""
+"""Completions of a line of the shell: names of commands, paths, options, fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraftlake.cli.shell.session import Session
 
 
 class Candidate(NamedTuple):
-    """A word that may stand in place of the last `replaced` characters; `shown` is what a list of them has."""
+    """A word that may replace the last `replaced` characters; `shown` is its form in a list."""
 
     word: str
     replaced: int
@@ -21,7 +21,7 @@ class Candidate(NamedTuple):
 
 
 def candidates(session: Session, line: str) -> Iterator[Candidate]:
-    """What the last word of a line may become."""
+    """The completions of the last word of a line."""
     start, begun = _last_word(line)
     before = line[:start].split()
     length = len(line) - start
@@ -73,7 +73,7 @@ def _paths(session: Session, begun: str, length: int, *, directories_only: bool)
 
 
 def _last_word(line: str) -> tuple[int, str]:
-    """Where the last word of a line begins, and what it is without its quotes."""
+    """The start of the last word of a line, and the word without its quotes."""
     start, word, quote = 0, "", ""
     characters = iter(enumerate(line))
     for place, character in characters:

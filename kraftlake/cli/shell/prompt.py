@@ -27,7 +27,7 @@ _HISTORY = "shell_history"
 
 
 def run_prompt(session: Session) -> int:
-    """Read lines from the terminal and run them until `exit` or Ctrl-D; gives the exit code of the shell."""
+    """Read lines from the terminal and run them until `exit` or Ctrl-D; returns the exit code of the shell."""
     from kraftlake.image.nodes.paths import path_of
 
     terminal = session.call.terminal
@@ -68,19 +68,19 @@ def run_prompt(session: Session) -> int:
 
 
 class _NodeCompleter(Completer):
-    """Completes by the nodes of a session."""
+    """Completes the names of a session's nodes."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
-        """What may follow before the cursor."""
+        """The completions of the text before the cursor."""
         for candidate in candidates(self._session, document.text_before_cursor):
             yield Completion(candidate.word, -candidate.replaced, display=visible(candidate.shown))
 
 
 def _history(session: Session) -> History:
-    """The history in the user's cache, a file of the user alone; without one that of this shell alone."""
+    """The history in the user's cache, a file of the user alone; in memory where the file can't be opened."""
     from kraftlake.runtime.user_cache import user_cache
 
     try:
@@ -96,7 +96,7 @@ def _history(session: Session) -> History:
 
 @contextmanager
 def _same_terminal() -> Iterator[None]:
-    """Leave the terminal as it was, also where a signal ends the prompt."""
+    """Restore the terminal afterwards, also where a signal ends the prompt."""
     before = termios.tcgetattr(sys.stdin)
     try:
         yield

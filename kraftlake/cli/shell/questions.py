@@ -1,4 +1,4 @@
-"""The commands of the shell that Kafka's does not have: the log, differences, since when, and which record."""
+"""The commands that Kafka's shell does not have: `log`, `diff`, `since` and `blame`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NO_OP: Final = "NO_OP_RECORD"
 _SINCE: Final = {"partition": ("leader", "isr", None), "broker": ("fenced", "inControlledShutdown", None)}
-"""The fields of which `since` tells, None for all of them together."""
+"""The fields that `since` reports, None for all of them together."""
 
 
 @shell_command("log", question="List the records about a node, up to the moment looked at.")

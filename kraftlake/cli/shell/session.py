@@ -1,4 +1,4 @@
-"""Where a shell is: its source, the moment that it looks at, and the directory that it is in."""
+"""The state of a shell: its source, its moment, and its current directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One shell, or one command of it; at the end of the source unless `call` names a moment.
+    """A shell, or one command of it; at the end of the source unless `call` names a moment.
 
     `cwd` has the names from the root to the current directory, `lines` what has been typed, the oldest first.
     `has_ended` is set by `exit`.
@@ -53,7 +53,7 @@ class Session:
         return root_node(image, version=version("kraftlake"), show_secrets=self.call.show_secrets)
 
     def moment(self, text: str, *, or_empty: bool = False) -> int | datetime | LogTime:
-        """The moment that words name, also -1 for the empty image where `or_empty`; click.UsageError for none."""
+        """The moment of a text, also -1 for the empty image where `or_empty`; raises click.UsageError for no moment."""
         parameter = MOMENT_OR_EMPTY if or_empty else MOMENT
         try:
             moment: int | datetime | LogTime = parameter.convert(text, None, self._context)
@@ -62,7 +62,7 @@ class Session:
         return moment
 
     def move_to(self, at: int | datetime | LogTime | None) -> None:
-        """Look at the image at a moment, None for the end; where the directory is not there, go up to one that is."""
+        """Load the image at a moment, None for the end; where the directory is missing, move up to one that exists."""
         self.call.warn_past_end(self.source, at)
         self.image = self.call.replay(self.source, at).image
         self.__dict__.pop("root", None)
@@ -87,7 +87,7 @@ class Session:
         return None if node is None else Found(names, node)
 
     def find(self, patterns: Sequence[str]) -> tuple[list[Found], str]:
-        """The nodes that match patterns, the current directory where there are none; and a sentence on what is missing.
+        """The nodes that match patterns, by default the current directory, and a sentence on what is missing.
 
         The sentence is empty where each pattern matches something.
         """
@@ -115,7 +115,7 @@ class Session:
         return found[0]
 
     def _missing(self, pattern: str) -> str:
-        """What is said of a pattern that matches nothing: the names like it, in the first directory that lacks it."""
+        """The message for a pattern that matches nothing: the names like it, in the first directory that lacks it."""
         from kraftlake.image.nodes.node import Directory
         from kraftlake.image.nodes.paths import matching, part_of
 

@@ -1,4 +1,4 @@
-"""The commands of the shell that walk among the nodes."""
+"""The commands of the shell that navigate the nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATH = "The path of a node; by default the current directory."
 
 
 def shell_command(name: str, *, question: str) -> Callable[[Callable[..., None]], Command]:
-    """Make a function that gets a Session a command of the shell; `question` is its line in the list of commands."""
+    """Make a function of a Session a command of the shell; `question` is its line in the list of commands."""
 
     def decorate(function: Callable[..., None]) -> Command:
         made: Command = click.command(name, cls=Command, short_help=question)(click.pass_obj(function))
@@ -53,7 +53,7 @@ def ls(session: Session, paths: Sequence[str]) -> None:
 
 
 def list_nodes(session: Session, paths: Sequence[str]) -> None:
-    """Write what `ls` shows; a ClickException after it for what is not there."""
+    """Write the output of `ls`, then raise ClickException for missing paths."""
     from kraftlake.cli.views.node_view import listed
 
     with session.found(paths) as found:
@@ -76,7 +76,7 @@ def cat(session: Session, paths: Sequence[str]) -> None:
 
 
 def show_values(session: Session, paths: Sequence[str]) -> None:
-    """Write what `cat` shows; an error after it for what is not there, or a directory."""
+    """Write the output of `cat`, then raise an error for missing paths and directories."""
     from kraftlake.image.nodes.node import Leaf
 
     found, missing = session.find(paths)
@@ -163,7 +163,7 @@ def _path_line(found: Found) -> Sequence[Piece]:
 @shell_command("cd", question="Go to a directory.")
 @argument("path", default="/", metavar="[PATH]", help="The directory to go to; by default the root.")
 def cd(session: Session, path: str) -> None:
-    """Make a directory the current one, in which relative paths begin."""
+    """Change the current directory, in which relative paths begin."""
     found = session.find_single(path)
     if not found.node.is_directory:
         raise click.ClickException(f"{found.path} is not a directory: cat shows it")

@@ -1,1 +1,1 @@
-"""The forms that a person reads: each module draws one kind of answer from its JSON form."""
+"""The human-readable forms: each module draws one kind of answer from its JSON form."""

@@ -1,4 +1,4 @@
-"""What made a thing what it is, and where a condition began to hold, as lines of a terminal."""
+"""The answers of `kraftlake blame` and `kraftlake bisect`, as lines of a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def show_blame(terminal: Terminal, thing: Thing, forms: Sequence[dict[str, Any]]) -> None:
-    """A line for each change of a thing: offset, epoch, time, record type, before → after."""
+    """Write a line for each change of a thing: offset, epoch, time, record type, before → after."""
     terminal.line((thing.text, Style.HEADING))
     times = LineTimes(terminal)
     for form in forms:
@@ -32,7 +32,7 @@ def show_blame(terminal: Terminal, thing: Thing, forms: Sequence[dict[str, Any]]
 
 
 def _change(thing: Thing, form: dict[str, Any]) -> list[Piece]:
-    """What a record changed, in words; of a whole partition or broker the fields that differ."""
+    """The change by a record, in words; for a whole partition or broker, the fields that differ."""
     before, after = form["before"], form["after"]
     if not thing.is_entity:
         return field_pieces("changed", {thing.field or "value": [before, after]}, everything=True)
@@ -45,7 +45,7 @@ def _change(thing: Thing, form: dict[str, Any]) -> list[Piece]:
 
 
 def _value(thing: Thing, value: Any) -> list[Piece]:
-    """A value of a thing in words, none of a topic."""
+    """A value of a thing in words; nothing for a topic."""
     if not thing.is_entity:
         return field_pieces("added", {thing.field or "value": value}, everything=True)
     if thing.kind == "acl":
@@ -54,7 +54,7 @@ def _value(thing: Thing, value: Any) -> list[Piece]:
 
 
 def show_bisected(terminal: Terminal, form: dict[str, Any]) -> None:
-    """One line: offset, time, and the condition that holds from there on."""
+    """Write one line: offset, time, and the condition that holds from there on."""
     held_not = form["before"] is False
     how = ", and not before" if held_not else " already at this offset, the first of the range"
     terminal.line(

@@ -1,4 +1,4 @@
-"""What `kraftlake cluster up` shows: nodes, counts and the last events, drawn anew as they change; lines when piped."""
+"""The output of `kraftlake cluster up`: nodes, counts and the last events, redrawn on a change; lines when piped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEPT_EVENTS: Final = 100
 _LAST_LINES: Final = 3
 _LONGEST_LINE: Final = 300
 _WIDE: Final = 100
-"""From which width on there is room for how a node ended."""
+"""The minimum width that has room for how a node ended."""
 _OF_ALL_LINES: Final = {"event", "level", "timestamp"}
 _STYLES: Final = {
     "starting": Style.WARNING,
@@ -45,7 +45,7 @@ _STYLES: Final = {
 
 
 class ClusterEvent(NamedTuple):
-    """A line of what happens: an event of the log, or with no offset something else."""
+    """A line among the events: an event of the log, or without an offset, an ended node, its last lines, a warning."""
 
     offset: int | None
     time: str
@@ -54,7 +54,7 @@ class ClusterEvent(NamedTuple):
 
 
 class ClusterView:
-    """Shows a cluster from its start to its end; as JSON only that it is up, and where."""
+    """Shows a cluster from its start to its end; as JSON, only its start with the addresses."""
 
     def __init__(self, terminal: Terminal, plan: ClusterPlan, cluster_id: str | None, *, as_json: bool) -> None:
         self._terminal = terminal
@@ -80,7 +80,7 @@ class ClusterView:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing more is written, so that it does not matter who reads."""
+        """Whether nothing more is written, so that a closed stdout does not matter."""
         return self._as_json and self._was_up
 
     def events(self, events: pa.Table) -> None:
@@ -94,7 +94,7 @@ class ClusterView:
             self._events.append(ClusterEvent(offset, _time_of_day(when), sentence, style_of(kind)))
 
     def state(self, state: ClusterState) -> None:
-        """Show how the cluster is."""
+        """Show the state of the cluster."""
         if self._live is not None:
             self._terminal.measure()
             size = (self._terminal.width, shutil.get_terminal_size().lines)
@@ -111,7 +111,7 @@ class ClusterView:
         sys.stdout.flush()
 
     def ended(self, node: NodeProcess) -> None:
-        """Tell of a node that has ended; on stderr where that was not asked for."""
+        """Report a node that has ended; on stderr where the end was not requested."""
         if node.ended_well:
             if self._live is None and not self._as_json:
                 self._terminal.line(f"{node.plan.name} has left")
@@ -129,7 +129,7 @@ class ClusterView:
                 self._terminal.note(f"{node.plan.name}: {line[:_LONGEST_LINE]}")
 
     def warning(self, sentence: str) -> None:
-        """Warn of something among the events, or on stderr."""
+        """Show a warning among the events, or on stderr."""
         if self._live is not None:
             now = _time_of_day(int(time.time() * 1000))
             self._events.append(ClusterEvent(None, now, sentence, Style.WARNING))
@@ -137,7 +137,7 @@ class ClusterView:
             self._terminal.warn(sentence)
 
     def leaving(self) -> None:
-        """Tell that the nodes are being ended."""
+        """Report that the nodes are being stopped."""
         self._is_leaving = True
         if self._live is None and not self._as_json:
             self._terminal.line("ending: brokers first, by a controlled shutdown, then the controllers")
@@ -165,7 +165,7 @@ class ClusterView:
 
 
 class Picture(NamedTuple):
-    """What a terminal shows of a cluster."""
+    """The picture of a cluster on a terminal."""
 
     plan: ClusterPlan
     cluster_id: str | None
@@ -174,7 +174,7 @@ class Picture(NamedTuple):
     is_leaving: bool
 
     def drawn(self, console: Console, lines: int) -> RenderableType:
-        """All of it for a number of lines, with as many of the last events as there is room for."""
+        """The picture for a number of lines, with as many of the last events as fit."""
         from rich.console import Group
 
         from kraftlake.cli.output.drawing import text
@@ -203,7 +203,7 @@ def _time_of_day(milliseconds: int) -> str:
 
 
 def _in_words(line: str) -> str:
-    """A line that a node has told, without what only programs read."""
+    """A line of a node's output, without the parts for programs."""
     try:
         told = json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What differs between two images, as a tree of + - and ~; from the JSON form of an image diff."""
+"""The differences between two images as a tree of + - and ~, from the JSON form of an image diff."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TITLES = {
     "producerIds": "producer ids", "acls": "ACLs", "scram": "SCRAM", "delegationTokens": "delegation tokens",
 }  # fmt: skip
 _QUIET_FIELDS = frozenset({"leaderEpoch", "partitionEpoch", "incarnationId", "epoch", "directories"})
-"""Fields drawn quietly where they change, and left out of what came or went."""
+"""Fields drawn in a quiet colour where they change, and left out of added or removed entries."""
 _LAST = {"leaderEpoch": 1, "partitionEpoch": 2, "directories": 3}
 _FIRST = {"leader": -3, "isr": -2, "replicas": -1}
-"""Where fields of partitions stand that are not in the order of the JSON."""
+"""The sort keys of the fields of partitions that are not in the order of the JSON."""
 _WORDS = {
     "isr": "in sync", "elr": "eligible", "lastKnownElr": "last known eligible", "addingReplicas": "adding",
     "removingReplicas": "removing", "leaderRecoveryState": "recovering", "leaderEpoch": "leader epoch",
@@ -40,7 +40,7 @@ Entry = tuple[str, str, dict[str, Any]]
 """(kind of change, key, fields)."""
 
 Sizes = Counter[tuple[str, str]]
-"""How many partitions came, went or changed, by (kind of change, topic)."""
+"""The number of added, removed or changed partitions, by (kind of change, topic)."""
 
 
 def draw_diff(
@@ -99,7 +99,7 @@ def _counts(kinds: dict[str, Any]) -> list[Piece]:
 
 
 def _of_lasting_topics(part: str, entries: list[Entry], diff: dict[str, Any]) -> list[Entry]:
-    """The entries of a part without the partitions of topics that came or went."""
+    """The entries of a part without the partitions of added or removed topics."""
     if part != "partitions":
         return entries
     topics = diff.get("topics", {})
@@ -108,7 +108,7 @@ def _of_lasting_topics(part: str, entries: list[Entry], diff: dict[str, Any]) ->
 
 
 def _entry(part: str, kind: str, key: str, fields: dict[str, Any], sizes: Sizes, *, everything: bool) -> list[Piece]:
-    """What came, went or changed, in the words of its part."""
+    """An added, removed or changed entry, in the words of its part."""
     if part == "acls" and kind != "changed":
         return [acl_words(fields), (f"  {key}" if everything else "", Style.QUIET)]
     if part == "topics":

@@ -1,4 +1,4 @@
-"""A diagnosis as Markdown for a ticket, and as one HTML page that needs nothing else."""
+"""A diagnosis as Markdown for a ticket, and as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _POLICY = (
     f"default-src 'none'; style-src 'sha256-{base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'"
 )
-"""Nothing is loaded or run; the page's own style alone is allowed."""
+"""A policy that loads and runs nothing; only the page's own style is allowed."""
 
 
 def html_page(diagnosis: Diagnosis) -> str:

@@ -51,7 +51,7 @@ def _add(root: Tree, diagnosis: Diagnosis, finding: Finding) -> None:
 
 
 def _add_groups(node: Tree, finding: Finding) -> None:
-    """A table of the groups that are shown: where each began, its things and why."""
+    """Add a table of the shown groups: the start of each, its things, and its cause."""
     newest = words.shows_newest(finding)
     shown, more = words.shown_groups(finding)
     dated = any(group.since is not None for group in shown)

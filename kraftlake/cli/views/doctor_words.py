@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SHOWN_GROUPS = 5
 NAMES_WIDTH = 28
-"""The number of characters of names that are shown of many."""
+"""The number of characters for the shown names of a long list."""
 
 
 def place(position: LogPosition) -> str:
@@ -33,7 +33,7 @@ def since(diagnosis: Diagnosis, finding: Finding) -> str:
 
 
 def lasts(diagnosis: Diagnosis, finding: Finding) -> str:
-    """`  for 2 h 5 min`: the time since the first of it; empty where that is not known, or less than a second."""
+    """` for 2 h 5 min`: the time since the finding began; empty where it is not known, or less than a second."""
     position = finding.since
     if position is None or position.timestamp is None or diagnosis.timestamp is None or not finding.lasts:
         return ""
@@ -42,7 +42,7 @@ def lasts(diagnosis: Diagnosis, finding: Finding) -> str:
 
 
 def heading(diagnosis: Diagnosis) -> str:
-    """The offset and time that was looked at."""
+    """The offset and time of the diagnosis."""
     image = diagnosis.image
     if image is None:
         return "the log has no image"
@@ -72,7 +72,7 @@ def quorum(diagnosis: Diagnosis) -> str:
 
 
 def followers(diagnosis: Diagnosis) -> list[str]:
-    """Of a running quorum: how far each voter is behind its leader, and when it had caught up last."""
+    """The lag of each voter behind the leader of a running quorum, and the time at which it had last caught up."""
     told = []
     for copy in diagnosis.quorum.fetching_voters:
         fetching = copy.fetching
@@ -101,7 +101,7 @@ def verdict(diagnosis: Diagnosis) -> str:
 
 
 def things(names: Sequence[str]) -> str:
-    """The first names, and how many more there are: `foo-1, foo-3 and 8 more`."""
+    """The first names, and the number of the others: `foo-1, foo-3 and 8 more`."""
     shown = ", ".join(names[:1])
     for count, name in enumerate(names[1:], start=1):
         if len(shown) + len(name) > NAMES_WIDTH:
@@ -111,7 +111,7 @@ def things(names: Sequence[str]) -> str:
 
 
 def why_and_cost(one: Help) -> Iterator[tuple[str, str]]:
-    """`because` with what justifies a help, a pair for each piece of evidence, and `costs` with what is lost by it."""
+    """Pairs of `because` and a piece of evidence for a remedy, and a pair of `costs` and what is lost by it."""
     for group in one.evidence:
         yield "because", f"{things(group.things)}: {group.reason}" if group.things else group.reason
     if one.cost:
@@ -119,12 +119,12 @@ def why_and_cost(one: Help) -> Iterator[tuple[str, str]]:
 
 
 def shows_newest(finding: Finding) -> bool:
-    """Whether the last groups are shown: of notes on what happened the newest."""
+    """Whether the last groups are shown: for notes on events, the newest."""
     return finding.severity is Severity.INFO and any(group.since is not None for group in finding.groups)
 
 
 def shown_groups(finding: Finding) -> tuple[Sequence[Group], int]:
-    """The groups that are shown, and how many others there are."""
+    """The groups that are shown, and the number of the others."""
     groups = finding.groups
     some = groups[-SHOWN_GROUPS:] if shows_newest(finding) else groups[:SHOWN_GROUPS]
     return some, len(groups) - len(some)

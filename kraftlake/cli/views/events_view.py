@@ -43,7 +43,7 @@ def style_of(kind: str) -> Style:
 
 
 class EventsView:
-    """Writes events as they come: offset, time, sentence.
+    """Writes events as they arrive: offset, time, sentence.
 
     Sentences are wrapped beside offset and time on a terminal, never when stdout is piped.
     """
@@ -65,7 +65,7 @@ class EventsView:
         return f"{offset:>8}  {self._times.of(milliseconds)}  {visible(sentence)}\n"
 
     def _line(self, offset: int, milliseconds: int, kind: str, sentence: str) -> str:
-        """A line of colours; offset and time stand out where they are other ones than on the line before."""
+        """A coloured line; offset and time stand out where they differ from those of the line before."""
         day = self._times.day_line(milliseconds)
         place, when = f"{offset:>8}", f"  {self._times.of(milliseconds)}  "
         is_new, self._offset = offset != self._offset, offset

@@ -1,4 +1,4 @@
-"""What happens in a made-up history, as a table; from the JSON form of `kraftlake generate`."""
+"""The episodes of a generated history, as a table; from the JSON form of `kraftlake generate`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kraftlake.cli.output.words import moment
 from kraftlake.runtime.words import counted
 
 FIRST = 20
-"""How many episodes are drawn."""
+"""The number of episodes that are drawn."""
 
 
 def draw_generated(form: dict[str, Any]) -> list[RenderableType]:
-    """What the lake holds, and a row for each of the first episodes."""
+    """A summary of the lake, and a row for each of the first episodes."""
     title = text(
         (form["lake"], Style.NAME),
         f": a controlled lake of cluster {form['clusterId']}, {counted(form['endOffset'], 'record')}, "

@@ -48,9 +48,9 @@ def draw_image(
 ) -> Tree:
     """The tree of `image`, which may lack parts that were not requested.
 
-    `image` begins as `Call.head` does. `brokers` are all that it has, where `image` has only some
-    of them. Without `everything`, a long part shows its first entries and says how to see all. With `one_table` all
-    partitions are rows of one. `no_topics` is said where `image` has none. With an `overview` it has no more than the
+    `image` begins as `Call.head` does. `brokers` are all brokers of the cluster, where `image` has only some of them.
+    Without `everything`, a long part shows its first entries and how to see all. With `one_table` all partitions are
+    rows of one table. `no_topics` is the text for an image without topics. With an `overview`, `image` has only the
     topics that are drawn.
     """
     since = image.get("since", {})
@@ -141,14 +141,14 @@ def _broker_table(brokers: dict[str, Any], since: dict[str, Any] | None) -> Ligh
 
 
 def broker_state(broker: dict[str, Any]) -> tuple[str, Style]:
-    """Whether a broker's JSON form says active, shutting down or fenced."""
+    """The state in a broker's JSON form (active, shutting down or fenced), and its style."""
     if broker["fenced"]:
         return "fenced", Style.BAD
     return ("shutting down", Style.WARNING) if broker["inControlledShutdown"] else ("active", Style.GOOD)
 
 
 def _since_state(broker: dict[str, Any], since: dict[str, Any], day: str = "") -> str:
-    """Since when a broker is active, shutting down or fenced; a time of `day` has no date."""
+    """The time since when a broker is active, shutting down or fenced; a time on `day` has no date."""
     known = [since[key] for key in (["fenced"] if broker["fenced"] else _OF_STATE) if key in since]
     return since_words(max(known, key=lambda one: one["offset"]), day) if known else NONE
 
@@ -208,7 +208,7 @@ def _add_quotas(root: Tree, quotas: Sequence[dict[str, Any]], everything: bool) 
 
 
 def _settings(values: dict[str, str], since: Mapping[str, Any] = MappingProxyType({}), day: str = "") -> list[Piece]:
-    """` key=value, key=value` in the order of the keys, each with since when it is so where that is known."""
+    """`key=value, key=value` in the order of the keys, each with the time since when it holds where that is known."""
     pieces: list[Piece] = []
     for key, value in sorted(values.items()):
         pieces += [", " if pieces else " ", (key, Style.NAME), "=", value]
@@ -220,7 +220,7 @@ def _settings(values: dict[str, str], since: Mapping[str, Any] = MappingProxyTyp
 def _add_lines(
     root: Tree, heading: str, summary: str, lines: Sequence[RenderableType], *, noun: str, part: str, everything: bool
 ) -> None:
-    """A branch with a line for each entry of a part, none for an empty part."""
+    """Add a branch with a line for each entry of a part; nothing for an empty part."""
     if lines:
         node = branch(root, heading, summary)
         for line in _first(lines, everything):

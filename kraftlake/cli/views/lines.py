@@ -1,4 +1,4 @@
-"""Records as lines of a terminal, as fast as they come."""
+"""Records as lines of a terminal, as they arrive."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LineTimes:
         self._newest: tuple[int, str] | None = None
 
     def of(self, milliseconds: int) -> str:
-        """The time of a line, padded to the width of all."""
+        """The time of a line, padded to the common width."""
         if self._newest is None or self._newest[0] != milliseconds:  # the records of a batch have one time
             time = moment(milliseconds)
             shown = f"{_split(time)[1]:13}" if self._by_day else f"{time:{self._width}}"
@@ -47,7 +47,7 @@ class LineTimes:
         return self._newest[1]
 
     def day_line(self, milliseconds: int) -> str:
-        """The line of a new date before the line of this time, empty where there is none."""
+        """The line of a new date before the line of this time, empty for the same date."""
         if not self._by_day:
             return ""
         day = _split(moment(milliseconds))[0]
@@ -84,9 +84,9 @@ class LogView:
         self._times = LineTimes(terminal)
         self._is_plain = not (terminal.interactive or terminal.colour)
         self._said: dict[int, tuple[AnyMessage, str]] = {}
-        """What messages say, with the message, by its identity: records that come again are the same object."""
+        """The texts of messages, with the message, by its identity: repeated records are the same object."""
         self._rests: dict[tuple[Any, ...], str] = {}
-        """What records of partitions say behind the partition's name, by all of their fields that do not name it."""
+        """The texts of partition records after the partition's name, by all fields that do not name the partition."""
 
     def show(self, record: LogRecord) -> None:
         """Write the line of the next record."""
@@ -120,7 +120,7 @@ class LogView:
         return text
 
     def _text_of_partition(self, record: LogRecord, message: PartitionRecord | PartitionChangeRecord) -> str:
-        """As `_text`: what follows the partition's name is the same in many records, and made once."""
+        """The same as `_text` for a partition's record: the text after the name is cached, as many records share it."""
         key = type(message), record.version, _BUT_ITS_NAME[type(message)](message)
         rest = self._rests.get(key)
         if rest is None:
@@ -150,7 +150,7 @@ _BUT_ITS_NAME: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     cls: attrgetter(*(name for name, _ in field_specs(cls) if name not in ("topic_id", "partition_id")))
     for cls in _OF_PARTITIONS
 }
-"""Gets the fields of a record of a partition without those that name the partition."""
+"""Getters of the fields of a record of a partition without those that name the partition."""
 
 
 def _plain(words: Iterable[Piece]) -> str:
@@ -170,7 +170,7 @@ def _type_style(type_: str) -> Style:
 
 
 def fit(pieces: Iterable[Piece], room: int | None, *, colour: bool) -> str:
-    """The pieces made visible and painted, cut to `room` cells with an ellipsis; None is all the room there is."""
+    """The pieces made visible and painted, cut to `room` cells with an ellipsis; None for no limit."""
     shown = []
     for piece in pieces:
         content, style = styled(piece)

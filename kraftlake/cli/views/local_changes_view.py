@@ -70,7 +70,7 @@ def _summary(changes: dict[str, Any]) -> RenderableType:
 
 
 def _remarks(partition: dict[str, Any] | None, directory: str) -> list[Piece]:
-    """What is not as usual, and the log directory that was assigned."""
+    """The unusual values of a partition, and its assigned log directory."""
     pieces = troubles(partition) if partition else []
     if directory:
         pieces += [", " if pieces else "", (f"log directory {directory}", Style.QUIET)]

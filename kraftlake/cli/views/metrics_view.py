@@ -11,7 +11,7 @@ from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.words import NONE, moment
 
 FIRST = 12
-"""How many partitions of a kind are named."""
+"""The number of partitions of a kind that are named."""
 
 _KINDS = {
     "led": ("led", Style.PLAIN),

@@ -18,7 +18,7 @@ _GAP = 2
 
 
 def listed(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piece]]:
-    """Lines of what `ls` shows: leaves by name, then directories with what is in them."""
+    """The lines of `ls`: leaves by name, then directories with their content."""
     from kraftlake.image.nodes.paths import part_of
 
     leaves = [one for one in found if not one.node.is_directory]
@@ -73,7 +73,7 @@ def leaf_lines(terminal: Terminal, text: str, indent: str = "") -> Iterator[Sequ
 
 
 def _broken(text: str, room: int, indent: str) -> Iterator[str]:
-    """`Name(a=1, b=[2, 3])` in lines of at most `room` characters: what is before a bracket, in it, and after it."""
+    """`Name(a=1, b=[2, 3])` in lines of at most `room` characters: the text before a bracket, in it, and after it."""
     opened = re.search(r"[(\[{]", text)
     parts, end = ([], 0) if opened is None else _parts(text, opened.end())
     if len(indent) + len(text) <= room or opened is None or len("".join(parts)) == 0:
@@ -86,7 +86,7 @@ def _broken(text: str, room: int, indent: str) -> Iterator[str]:
 
 
 def _parts(text: str, start: int) -> tuple[list[str], int]:
-    """What is apart by commas up to the bracket that closes what `start` is in, and where that is; none without it."""
+    """The comma-separated parts up to the bracket that encloses `start`, and its index; empty without a bracket."""
     parts, depth = [], 0
     for place in range(start, len(text)):
         character = text[place]
@@ -100,7 +100,7 @@ def _parts(text: str, start: int) -> tuple[list[str], int]:
 
 
 def _painted(text: str) -> Iterator[Piece]:
-    """The pieces of a text, with the names of fields apart."""
+    """The pieces of a text, with the names of fields as pieces of their own."""
     end = 0
     for field in _FIELD.finditer(f" {text}"):
         start, stop = field.start(1) - 1, field.end(1) - 1
@@ -111,7 +111,7 @@ def _painted(text: str) -> Iterator[Piece]:
 
 
 def tree_lines(terminal: Terminal, found: Found, *, headed: bool = False) -> Iterator[Sequence[Piece]]:
-    """All that is below a node: a line for each name, and its value below it; under the node's path where `headed`."""
+    """All nodes below a node: a line for each name, and its value below it; under the node's path where `headed`."""
     if headed:
         yield (found.path, Style.STRONG), ":"
     yield from _below(terminal, found, _INDENT if headed else "")

@@ -56,7 +56,7 @@ def show_quorum(terminal: Terminal, report: dict[str, Any], verdicts: Sequence[V
 
 
 def _endpoints(voters: list[dict[str, Any]]) -> list[RenderableType]:
-    """Where the voters are reached, as far as the log holds it."""
+    """The addresses of the voters, as far as the log holds them."""
     known = [voter for voter in voters if voter["endpoints"]]
     rows = table("voter", "endpoints", right=("voter",))
     for voter in known:

@@ -1,4 +1,4 @@
-"""What a record says, in a few words; from the JSON form that `kraftlake log --json` prints."""
+"""The content of a record in a few words; from the JSON form that `kraftlake log --json` prints."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _voter(voter: Data) -> str:
 
 
 _SILENT = frozenset({"NO_OP_RECORD", "END_TRANSACTION_RECORD", "SNAPSHOT_FOOTER"})
-"""Types that say nothing beyond themselves."""
+"""Types whose records have nothing to show but the type."""
 
 _FORMS: dict[str, Callable[[Any, Names], list[Piece]]] = {
     "TOPIC_RECORD": lambda data, _: [_CAME, _name(data["name"]), ("  id " + data["topicId"], Style.QUIET)],
@@ -206,4 +206,4 @@ _FORMS: dict[str, Callable[[Any, Names], list[Piece]]] = {
     "KRAFT_VOTERS": lambda data, _: ["voters ", ", ".join(map(_voter, data["voters"]))],
     "UNKNOWN": lambda data, _: [(f"{data}", Style.WARNING)],
 }
-"""What a record of each type says; the names are those that the log has given to ids."""
+"""The content of a record of each type; the names are those that the log has given to ids."""

@@ -1,4 +1,4 @@
-"""What a broker did, in words: a heading for each delta, and a line for each thing that happened."""
+"""The actions of a broker in words: a heading for each delta, and a line for each action."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN_FINDINGS = 20
 
 
 def show_step(terminal: Terminal, step: ReplayStep) -> None:
-    """Write a heading, and a line for each thing that happened."""
+    """Write a heading, and a line for each action."""
     offsets = f"offset {step.offset}"
     if step.first_offset < step.offset:
         offsets = f"offsets {step.first_offset} to {step.offset}"
@@ -35,7 +35,7 @@ def show_step(terminal: Terminal, step: ReplayStep) -> None:
 
 
 def show_broker(terminal: Terminal, broker: ReplayedBroker, offset: int | None = None) -> None:
-    """Write what the broker hosts after `offset`, by default its image's, and what its fetchers have."""
+    """Write the partitions that the broker hosts after `offset`, by default its image's, and its fetchers' state."""
     leads, follows = broker.roles()
     after = broker.image.offset if offset is None else offset
     terminal.line(
@@ -54,7 +54,7 @@ def show_broker(terminal: Terminal, broker: ReplayedBroker, offset: int | None =
 
 
 def show_partitions(terminal: Terminal, broker: ReplayedBroker, name: str) -> bool:
-    """Write the state of a partition, or of all of a topic; False where the broker hosts none of it."""
+    """Write the state of a partition, or of all partitions of a topic; False where the broker hosts none."""
     found = False
     for key in sorted(broker.manager.hosted_partitions()):
         if name not in (str(key), key.topic):
@@ -77,7 +77,7 @@ def show_partitions(terminal: Terminal, broker: ReplayedBroker, name: str) -> bo
 
 
 def show_log_dirs(terminal: Terminal, report: LogDirReport) -> None:
-    """Write what a comparison with log directories has found."""
+    """Write the findings of a comparison with log directories."""
     terminal.line(("log directories", Style.HEADING), f"  {counted(report.matching, 'folder')} as they should be")
     for path, id_ in report.directories.items():
         terminal.line("  ", (path, Style.NAME), (f"  id {id_}" if id_ else "  without an id", Style.QUIET))
@@ -111,7 +111,7 @@ def _troubles(broker: ReplayedBroker) -> list[Piece]:
 
 
 def grouped(transitions: Sequence[tuple[Transition, Cause | None]]) -> Iterator[tuple[list[Transition], Cause | None]]:
-    """What happened to one partition because of one record, together; in the order of its first part."""
+    """Groups of the transitions of one partition because of one record, in the order of their first transition."""
     groups: dict[object, tuple[list[Transition], Cause | None]] = {}
     for place, (transition, cause) in enumerate(transitions):
         key = place if transition.partition is None else (transition.partition, cause)
@@ -120,7 +120,7 @@ def grouped(transitions: Sequence[tuple[Transition, Cause | None]]) -> Iterator[
 
 
 def told(group: Sequence[Transition]) -> list[Piece]:
-    """What has happened to a partition, a fetcher or the broker, as one line."""
+    """The transitions of a partition, a fetcher or the broker, as one line."""
     first = next((transition for transition in group if _leading(transition)), group[0])
     pieces = _leading(first) or _other(first)
     for transition in group:
@@ -130,7 +130,7 @@ def told(group: Sequence[Transition]) -> list[Piece]:
 
 
 def _leading(t: Transition) -> list[Piece]:
-    """How a line about a transition begins; empty for a kind that is only a part of other lines."""
+    """The beginning of a line about a transition; empty for a kind that occurs only within other lines."""
     where = f" ({t.directory})" if t.directory else ""
     match t.kind.value:
         case "became-leader":
@@ -220,7 +220,7 @@ def _other(t: Transition) -> list[Piece]:
 
 
 def _also(t: Transition) -> list[Piece]:
-    """A part of a line, after what it begins with."""
+    """A part of a line, after its beginning."""
     where = "" if t.fetcher is None else _fetched_by(t.fetcher)
     match t.kind.value:
         case "log-created":

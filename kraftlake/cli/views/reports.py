@@ -13,7 +13,7 @@ _IMPORT_LATER = "import again after the cluster's next snapshot, or with --follo
 
 
 def show_import_report(terminal: Terminal, report: dict[str, Any]) -> None:
-    """Write what an import did: what is new, what the lake holds now, how far it is known to be committed."""
+    """Write the result of an import: the new records, the lake's content, how far it is known to be committed."""
     terminal.fact("imported", *_new(report))
     terminal.fact("lake", *_lake(report))
     terminal.fact("committed", *_committed(report))
@@ -59,7 +59,7 @@ def _committed(report: dict[str, Any]) -> list[Piece]:
 
 
 def show_export_report(terminal: Terminal, report: dict[str, Any]) -> None:
-    """Write where the file is, what it holds, and the name that Kafka would look for."""
+    """Write the path of the file, its content, and the name that Kafka would look for."""
     lost = f"; {counted(len(report['losses']), 'thing')} left out" if report["losses"] else ""
     held = f": {size(report['sizeInBytes'])}, the image at offset {report['offset']}{lost}"
     terminal.line((report["path"], Style.NAME), held)
@@ -71,19 +71,19 @@ def show_export_report(terminal: Terminal, report: dict[str, Any]) -> None:
 
 
 def show_formatted(terminal: Terminal, report: dict[str, Any]) -> None:
-    """Write where the new lake is, and of which cluster."""
+    """Write the path of the new lake, and its cluster."""
     terminal.line((report["lake"], Style.NAME), f": an empty controlled lake of cluster {report['clusterId']}")
 
 
 def show_fork_report(terminal: Terminal, report: dict[str, Any]) -> None:
-    """Write what a fork holds, and the epoch that a controller goes on from."""
+    """Write the content of a fork, and the epoch from which a controller continues."""
     cluster = f"cluster {report['clusterId']}" if report["clusterId"] else "a cluster of unknown id"
     held = f"offsets {report['startOffset']} to {report['endOffset'] - 1}, {counted(report['snapshots'], 'snapshot')}"
     terminal.line((report["lake"], Style.NAME), f": a controlled lake of {cluster}, {held}, epoch {report['epoch']}")
 
 
 def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Write what a run read and wrote."""
+    """Write the numbers that a run read and wrote."""
     if summary["offset"] <= summary["from"]:
         terminal.fact("replayed", ("nothing: all was replayed before", Style.GOOD))
         return
@@ -100,13 +100,13 @@ def show_run(terminal: Terminal, summary: dict[str, Any]) -> None:
 
 
 def _in_process(summary: dict[str, Any]) -> list[str]:
-    """What a run in this process took."""
+    """The cost of a run in this process."""
     deltas = [counted(summary["deltas"], "metadata delta")] if summary["deltas"] else []
     return [counted(summary["batches"], "batch", "batches"), *deltas]
 
 
 def _on_spark(summary: dict[str, Any]) -> list[str]:
-    """What a run on Spark took, and where the rows were made."""
+    """The cost of a run on Spark, and the place where the rows were made."""
     taken = [counted(summary["offset"] + 1 - summary["firstOffset"], "record")]
     if summary["steps"]:
         taken.append(f"{counted(summary['steps'], 'step')} on {counted(summary['executors'], 'executor')} of Spark")
@@ -123,7 +123,7 @@ def _rows(count: int, still_so: int | None) -> str:
 
 
 def show_lakes(terminal: Terminal, form: dict[str, Any]) -> None:
-    """Write what a job did with each of many lakes, and why it failed where it did."""
+    """Write the result of a job for each of many lakes, with the cause of each failure."""
     from kraftlake.cli.output.drawing import table, text
 
     drawn = table("lake", "cluster", "offsets", "rows", "snapshots", right=("rows", "snapshots"), whole="lake")
@@ -145,7 +145,7 @@ def show_lakes(terminal: Terminal, form: dict[str, Any]) -> None:
 
 
 def show_snapshot(terminal: Terminal, built: dict[str, Any]) -> None:
-    """Write which snapshot the lake has now."""
+    """Write the lake's new snapshot."""
     if not built["written"]:
         terminal.fact("snapshot", f"{built['name']} was there already")
         return
@@ -156,7 +156,7 @@ def show_snapshot(terminal: Terminal, built: dict[str, Any]) -> None:
 
 
 def show_page_report(terminal: Terminal, report: dict[str, Any]) -> None:
-    """Write where a page is and what is in it."""
+    """Write the path of a page and its content."""
     held = f"offsets {report['fromOffset']} to {report['toOffset']}: {counted(report['events'], 'event')} of "
     held += f"{counted(report['partitions'], 'partition')} and {counted(report['brokers'], 'broker')}"
     terminal.fact("page", (report["path"], Style.NAME), f", {size(report['bytes'])}")

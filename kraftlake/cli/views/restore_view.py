@@ -1,4 +1,4 @@
-"""What a restore loses and what it wrote, from the JSON form of its report."""
+"""The losses and the files of a restore, from the JSON form of its report."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from kraftlake.cli.selection.cut import Cut
 from kraftlake.runtime.words import counted, in_words
 
 _SHOWN = 6
-"""How many changes of a part, and strays of a broker, are shown."""
+"""The number of changes of a part, and of strays of a broker, that are shown."""
 _WIDTH = 11
 _NOT_RESTORED = frozenset({"from", "to", "brokers", "controllers", "producerIds"})
 _PLACES = frozenset({"replicas", "addingReplicas", "removingReplicas"})
 
 
 def show_loss(terminal: Terminal, form: dict[str, Any]) -> None:
-    """Write which state is restored, what is known beyond it, and which changes will be undone.
+    """Write the restored state, the known state beyond it, and the changes that will be undone.
 
-    Leaders, ISRs and registrations are left out: those of the offset are not restored.
+    Leaders, ISRs and registrations are left out: a restore does not bring back those of the offset.
     """
     fact = partial(terminal.fact, width=_WIDTH)
     fact("restore", f"offset {form['offset']} of {moment(form['timestamp'])}: ", _counts(form))
@@ -53,7 +53,7 @@ def _some(names: list[str]) -> str:
 
 
 def _undone(lost: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a diff that a restore undoes; of partitions that changed, where their replicas are."""
+    """The parts of a diff that a restore undoes; for changed partitions, their replicas."""
     parts = {part: kinds for part, kinds in lost.items() if part not in _NOT_RESTORED}
     partitions = dict(parts.pop("partitions", {}))
     moved = {
@@ -66,7 +66,7 @@ def _undone(lost: dict[str, Any]) -> dict[str, Any]:
 
 
 def show_restored(terminal: Terminal, form: dict[str, Any]) -> None:
-    """Write where each controller's directory is, what it begins with, and what the nodes' configuration must say."""
+    """Write each controller's directory, its initial content, and the settings that the nodes' configuration needs."""
     fact = partial(terminal.fact, width=_WIDTH)
     for number, voter in enumerate(form["voters"]):
         where = f"{form['to']}/{voter['id']}"

@@ -1,4 +1,4 @@
-"""Counts of records or events as a table, and in place of more lines than a terminal has use for."""
+"""Counts of records or events as a table, also in place of more lines than a terminal has use for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftlake.runtime.words import counted
 
 
 def show_tally(terminal: Terminal, tally: Tally, noun: str) -> None:
-    """Write the number of lines, each a `noun`, the range that they lie in, and a row for each count."""
+    """Write the number of lines, each a `noun`, their range, and a row for each count."""
     terminal.line((counted(tally.total, noun), Style.STRONG), _range(tally))
     if not tally.total:
         return

@@ -1,4 +1,4 @@
-"""The topics in the picture of a cluster: one row a topic, or one a partition where there are few."""
+"""The topics in the picture of a cluster: one row for each topic, or for each partition where they are few."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_topics(
 ) -> None:
     """Add the branch of topics; without a `limit` all of them, partition by partition, in `one_table` or one a topic.
 
-    `brokers` are those of the image: they explain why a partition has no leader. `none` stands for no topics.
+    `brokers` are those of the image: they explain why a partition has no leader. `none` is the text for no topics.
     """
     partitions = [partition for topic in topics.values() for partition in topic["partitions"].values()]
     if not topics:
@@ -52,7 +52,7 @@ def add_topics(
 
 
 def add_overview(root: Tree, worst: dict[str, Any], overview: TopicsOverview) -> None:
-    """The same for many topics, of which only the first ones are given, in any order."""
+    """Add the branch of topics for many topics, of which only the first ones are given, in any order."""
     node = _topics_branch(root, overview.topic_count, overview.partition_count, overview.health)
     _add_worst(node, {name: worst[name] for name in overview.worst}, overview.topic_count)
 
@@ -73,7 +73,7 @@ def _add_worst(node: Tree, topics: dict[str, Any], of: int) -> None:
 
 
 def _worst_first(item: tuple[str, dict[str, Any]]) -> tuple[bool, bool, str]:
-    """What a table that has no room for all topics begins with: those that want attention, then by name."""
+    """The sort key of a table without room for all topics: topics that need attention first, then by name."""
     name, topic = item
     partitions = topic["partitions"].values()
     offline = any(partition["leader"] < 0 for partition in partitions)
@@ -86,7 +86,7 @@ def partition_table(
 ) -> LightTable | Fitting:
     """A row for each partition of {name or number: PARTITION}, in the order given.
 
-    Since when it is so stands in a column of its own, or on narrow terminals below what is not as usual.
+    The time since when a state holds is a column of its own, or on narrow terminals below the unusual values.
     """
     states = (heading, "leader", "in sync", "replicas", "epochs")
     right = ("#", "leader")
@@ -106,7 +106,7 @@ def partition_table(
 
 
 def add_since(topics: dict[str, Any], since: dict[str, Any], day: str) -> None:
-    """Add to each PARTITION of the topics since when it is so, and the day of the image."""
+    """Add to each PARTITION of the topics since when its state holds, and the day of the image."""
     for name, partitions in since.items():
         for number, fields in partitions.items():
             topics[name]["partitions"][number]["since"] = {**fields, "day": day}
@@ -116,9 +116,9 @@ _SINCE = {"leader": "leader", "isr": "in sync", "state": "state"}
 
 
 def _since_lines(since: dict[str, Any], day: str = "", word: str = "") -> Text:
-    """A line for each offset since which some of a PARTITION is so: `leader, in sync 5584 2026-11-21 07:50:28.535Z`.
+    """A line for each offset at which a part of a state began: `leader, in sync 5584 2026-11-21 07:50:28.535Z`.
 
-    A time of `day` has no date; `word` stands before each offset.
+    A time on `day` has no date; `word` precedes each offset.
     """
     of_offset: dict[int, tuple[dict[str, Any], list[str]]] = {}
     for key, of in _SINCE.items():
@@ -178,7 +178,7 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
 
 
 def _of_min_isr(partition: dict[str, Any]) -> list[Piece]:
-    """A remark where the ISR of a PARTITION with a leader has no more than min.insync.replicas."""
+    """A remark where the ISR of a PARTITION with a leader is not larger than min.insync.replicas."""
     in_sync, replicas, asked = len(partition["isr"]), len(partition["replicas"]), partition["minIsr"]
     if replicas < asked:
         return [(f"min ISR {asked} is more than its {counted(replicas, 'replica')}", Style.WARNING)]
@@ -196,7 +196,7 @@ def _since(leaderless: dict[str, Any] | None) -> str:
 
 
 def _health(partitions: list[dict[str, Any]]) -> Counts:
-    """How many are offline, else under-replicated, being reassigned, recovering: as `Health` has it."""
+    """The numbers of partitions that are offline, else under-replicated, reassigned, recovering, as in `Health`."""
     offline = sum(partition["leader"] < 0 for partition in partitions)
     under = sum(
         partition["leader"] >= 0 and len(partition["isr"]) < len(partition["replicas"]) for partition in partitions
@@ -215,7 +215,7 @@ _HEALTH_WORDS = (
 
 
 def _words(health: Counts) -> list[Piece]:
-    """`, 3 offline, 5 under-replicated`, nothing where all is well."""
+    """`, 3 offline, 5 under-replicated`, nothing for healthy partitions."""
     pieces: list[Piece] = []
     for count, (word, style) in zip(health, _HEALTH_WORDS, strict=True):
         if count:
@@ -239,7 +239,7 @@ def _topic_table(topics: dict[str, Any]) -> Table:
 
 
 def _leaders(partitions: list[dict[str, Any]]) -> Text:
-    """How many partitions each broker leads: `1×3 2×4`."""
+    """The number of partitions that each broker leads: `1×3 2×4`."""
     counts = Counter(partition["leader"] for partition in partitions)
     pieces: list[Piece] = []
     for broker, count in sorted(counts.items()):

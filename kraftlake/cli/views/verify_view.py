@@ -46,7 +46,7 @@ def show_verify_report(terminal: Terminal, report: dict[str, Any]) -> None:
 
 
 def problem_words(problem: dict[str, Any]) -> str:
-    """Where a problem is, as far as that is known, and what it is."""
+    """The place of a problem, as far as it is known, and its description."""
     places = [problem["file"]] if problem["file"] is not None else []
     if problem["position"] is not None:
         places.append(f"position {problem['position']}")
@@ -56,7 +56,7 @@ def problem_words(problem: dict[str, Any]) -> str:
 
 
 def _check(terminal: Terminal, problems: int, words: str, *, of: str = "") -> None:
-    """What was read, and with which checks; where these found problems, how many."""
+    """Write the objects and the checks of one line of the list; for failed checks, the number of problems."""
     if problems:
         terminal.line(("✗ ", Style.BAD), f"{words}: {counted(problems, 'problem')}")
     else:

@@ -1,4 +1,4 @@
-"""What `kraftlake watch` shows: events as lines, and below them on a terminal where the cluster stands."""
+"""The output of `kraftlake watch`: events as lines, and on a terminal the state of the cluster below them."""
 
 from __future__ import annotations
 
@@ -69,18 +69,18 @@ class WatchView:
         self._events.show(events)
 
     def state(self, state: WatchState) -> None:
-        """Draw the state; all that was written is with the reader then."""
+        """Draw the state, after flushing all earlier output to the reader."""
         self._terminal.measure()
         self._status.show(status_pieces(state, self._terminal.width - 1))
         sys.stdout.flush()
 
     def warn(self, text: str) -> None:
-        """Tell the user on stderr what to be careful about."""
+        """Write a warning on stderr."""
         self.clear()
         self._terminal.warn(text)
 
     def clear(self) -> None:
-        """Erase the state, so that something else can be written."""
+        """Erase the state, so that other output can follow."""
         self._status.clear()
         sys.stdout.flush()
 
@@ -88,7 +88,7 @@ class WatchView:
 
 
 def status_pieces(state: WatchState, room: int) -> list[Piece]:
-    """The state in one line of at most `room` cells, as many facts as fit; those that matter most come first."""
+    """The state in one line of at most `room` cells: as many facts as fit, the most important first."""
     counts, waiting = state.counts, state.seen_to - state.offset - 1
     offline, fenced = counts.offline_partitions_count, counts.fenced_broker_count
     facts: list[list[Piece]] = [

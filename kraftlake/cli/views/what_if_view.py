@@ -1,4 +1,4 @@
-"""A what-if on a terminal: the steps, the leaders, the partitions, what comes back, and the risk tables."""
+"""A what-if on a terminal: the steps, the leaders, the partitions, the returns, and the risk tables."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.trial.what_if import WhatIf
 
 FIRST = 12
-"""How many partitions of a kind are named."""
+"""The number of partitions of a kind that are named."""
 ALL_BROKERS = 24
-"""Up to how many brokers all are listed; of more, those whose leaders or states change."""
+"""The number of brokers up to which all are listed; of more, only those whose leaders or states change."""
 _COLUMNS = {
     "offline": "offline",
     "under_min_isr": "under min ISR",
@@ -34,7 +34,7 @@ _UNCHANGED = "on a copy in memory, by the rules of Kafka's controller: no live c
 
 
 def show_what_if(terminal: Terminal, answer: WhatIf) -> None:
-    """Write the answer, and in one line at its end what it comes to."""
+    """Write the answer, and its verdict in one line at the end."""
     at = answer.provenance
     when = "" if at.timestamp < 0 else f", {moment(at.timestamp)}"
     terminal.line(("at offset ", Style.STRONG), (f"{at.offset}", Style.HEADING), f", epoch {at.epoch}{when}")
@@ -80,13 +80,13 @@ def _steps(answer: WhatIf) -> LightTable:
 
 
 def _count(now: int, before: int) -> RenderableType:
-    """`47 (+6)`; more is bad."""
+    """`47 (+6)`; an increase is styled as bad."""
     change: Piece = (f" ({now - before:+,})", Style.BAD if now > before else Style.GOOD) if now != before else ""
     return text((f"{now:,}" if now else NONE, Style.WARNING if now else Style.QUIET), change)
 
 
 def _leaders(answer: WhatIf) -> LightTable:
-    """A row for each broker: what it leads before and after."""
+    """A row for each broker: the partitions that it leads before and after."""
     before, after = answer.before.leaders, answer.after.leaders
     fenced = {id_ for one in answer.steps for id_ in one.fenced}
     known = answer.image.cluster.brokers
@@ -110,7 +110,7 @@ def _number(count: int) -> str:
 
 
 def _partitions(answer: WhatIf) -> Iterator[RenderableType]:
-    """The partitions that change, by how, and those that lost brokers bring back."""
+    """The partitions that change, by kind of change, and those that lost brokers bring back."""
     before, after = answer.before, answer.after
     changes = (
         ("go offline", Style.BAD, before.offline, after.offline),
@@ -169,7 +169,7 @@ def _risks(heading: str, risks: Sequence[Risk], *, after: bool) -> LightTable:
 
 
 def _verdict(answer: WhatIf) -> list[Piece]:
-    """What it comes to: partitions that go offline, or single losses that would take some."""
+    """The verdict: partitions that go offline, or single losses that would take some offline."""
     if answer.steps:
         gone = len({*answer.after.offline}.difference(answer.before.offline))
         still, meanwhile = len(answer.after.offline) - gone, len(_meanwhile(answer))

@@ -28,7 +28,7 @@ USER_AND_CLIENT_KEYS: Final[Mapping[str, str]] = {
 IP_KEYS: Final[Mapping[str, str]] = {"connection_creation_rate": "INT"}
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NUMBER: Final = re.compile(r"0[xX][0-9A-Fa-f]*|[0-9]+")
-"""The last label of a host name can't match this: it would be read as an IPv4 address (RFC 1123, 2.1)."""
+"""A label that can't end a host name: the text would be read as an IPv4 address (RFC 1123, 2.1)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -42,7 +42,7 @@ class QuotaAlteration:
 def alter_client_quotas(
     state: ControllerState, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
 ) -> ControllerResult[dict[ClientQuotaEntity, ApiError]]:
-    """Change the quotas of entities, each as a whole or not at all; an entity may be named only once."""
+    """Change the quotas of entities, each completely or not at all; an entity may be named only once."""
     named: set[ClientQuotaEntity] = set()
 
     def alter(entity: ClientQuotaEntity, ops: Sequence[tuple[str, float | None]]) -> list[ApiMessageAndVersion]:
@@ -102,7 +102,7 @@ def _keys_of(entity: ClientQuotaEntity) -> Mapping[str, str]:
 
 
 def _is_address(text: str) -> bool:
-    """Whether the text is an address as Java reads it, or a possible host name; names are not resolved."""
+    """Whether the text is an address in Java's syntax, or a possible host name; names are not resolved."""
     if inet_address(text) is not None:
         return True
     return _HOST_NAME.fullmatch(text) is not None and _NUMBER.fullmatch(text.rpartition(".")[2]) is None

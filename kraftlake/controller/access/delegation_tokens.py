@@ -89,7 +89,7 @@ def _with_expiry(token: DelegationTokenData, expiry: int) -> ControllerResult[in
 
 
 def sweep_expired_delegation_tokens(state: ControllerState) -> ControllerResult[bool]:
-    """Remove expired tokens, a limited number at a time; the response says whether more are left."""
+    """Remove expired tokens, a limited number at a time; the response is True if more are left."""
     tokens = sorted(state.image.delegation_tokens.tokens.items())
     expired = [token_id for token_id, token in tokens if _is_expired(state, token)]
     records = [
@@ -121,7 +121,7 @@ def _is_expired(state: ControllerState, token: DelegationTokenData) -> bool:
 def _token(
     state: ControllerState, principal: str, token_hmac: bytes, *, allow_expired: bool, check_first: bool
 ) -> DelegationTokenData:
-    """The token with that HMAC; with `check_first` the principal is checked before the expiry time."""
+    """Return the token with that HMAC; with `check_first` the principal is checked before the expiry time."""
     key = _secret_key(state)
     tokens = state.image.delegation_tokens.tokens
     found = [t for token_id, t in tokens.items() if hmac.compare_digest(_hmac(key, token_id), token_hmac)]

@@ -64,7 +64,7 @@ class ScramUpsertion:
 def alter_user_scram_credentials(
     state: ControllerState, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
 ) -> ControllerResult[dict[str, ApiError]]:
-    """Change credentials; the response has an answer for each user, and a user that is named twice is refused."""
+    """Change credentials; the response has an answer for each user, and a repeated user is refused."""
     answers: dict[str, ApiError] = {}
     changes: dict[str, ScramDeletion | ScramUpsertion] = {}
     wanted: list[ScramDeletion | ScramUpsertion] = [*deletions, *upsertions]

@@ -1,4 +1,4 @@
-"""A SCRAM credential as `kafka-storage format --add-scram` takes it: `SCRAM-SHA-256=[name=alice,password=secret]`."""
+"""The argument of `kafka-storage format --add-scram`: `SCRAM-SHA-256=[name=alice,password=secret]`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ assert {MIGRATING, UNASSIGNED, LOST} <= RESERVED_DIRECTORIES
 
 
 def check_registration(state: ControllerState, request: BrokerRegistrationRequest) -> tuple[BrokerFeature, ...]:
-    """The features to record; ControllerApiError if the request is invalid."""
+    """Return the features to record; raises ControllerApiError for an invalid request."""
     if request.cluster_id != state.config.cluster_id:
         raise ControllerApiError(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -61,7 +61,7 @@ def _check_directories(state: ControllerState, request: BrokerRegistrationReques
 
 
 def _checked_features(state: ControllerState, request: BrokerRegistrationRequest) -> tuple[BrokerFeature, ...]:
-    """Check that the broker supports every finalized level; it lacks the features that it does not name."""
+    """Check that the broker supports every finalized level; a feature without an entry is not supported."""
     finalized = state.finalized_levels
     named = {feature.name for feature in request.features}
     for feature in request.features:

@@ -1,4 +1,4 @@
-"""Brokers: registration, heartbeats, fencing, controlled shutdown, directories that fail, unregistration.
+"""Brokers: registration, heartbeats, fencing, controlled shutdown, failed directories, unregistration.
 
 Source: org.apache.kafka.controller.ClusterControlManager and ReplicationControlManager of Kafka 4.4.
 """
@@ -173,7 +173,7 @@ def _change_state(
 
 
 def _fence(state: ControllerState, broker: BrokerRegistration) -> list[ApiMessageAndVersion]:
-    """The records that remove a broker from all ISRs and leaderships, and fence it."""
+    """Return the records that remove a broker from all ISRs and leaderships, and fence it."""
     updates = leader_and_isr_updates(state, with_broker_in_isr(state.image.topics, broker.id), remove=broker.id)
     return [*updates, _change(broker, 0, fenced=FENCE)]
 
@@ -200,13 +200,13 @@ def _directories_cordoned(broker: BrokerRegistration, cordoned: tuple[Uuid, ...]
 
 
 def _change(broker: BrokerRegistration, version: int, **changes: Any) -> ApiMessageAndVersion:
-    """A BrokerRegistrationChangeRecord, in the lowest version that can hold the change, as Kafka writes it."""
+    """Return a BrokerRegistrationChangeRecord, in the lowest version that can hold the change, as in Kafka."""
     record = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, **changes)
     return ApiMessageAndVersion(record, version)
 
 
 def maybe_fence_stale_broker(state: ControllerState) -> ControllerResult[bool]:
-    """Fence one broker whose session has expired; the response says whether to check again at once."""
+    """Fence one broker whose session has expired; the response is True if the next check is due at once."""
     expired = state.heartbeats.remove_expired(state.now_ns)
     if expired is None:
         return ControllerResult((), False)

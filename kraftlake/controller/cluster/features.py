@@ -46,8 +46,8 @@ def update_features(
 ) -> ControllerResult[ApiError]:
     """Change all of the feature levels or none: every node must support them, and a downgrade must lose no metadata.
 
-    Eligible leader replicas need one `min.insync.replicas` for the whole cluster: it is set if it is not, and the
-    values of single brokers are removed.
+    Eligible leader replicas need one `min.insync.replicas` for the whole cluster: a missing one is set, and the values
+    of single brokers are removed.
     """
     proposed = state.finalized_levels | {name: update.level for name, update in updates.items()}
     records: list[ApiMessageAndVersion] = []
@@ -100,7 +100,7 @@ def _invalid(name: str, update: FeatureUpdate, reason: str) -> ControllerApiErro
 
 
 def _reasons_not_supported(state: ControllerState, name: str, level: int) -> Iterator[str]:
-    """The nodes that do not support the level, in words: this controller, then brokers, then other controllers."""
+    """Yield the nodes that do not support the level, in words: this controller, brokers, other controllers."""
     disabled = VersionRange(0, 0)
     yield from _unless_in(SUPPORTED.get(name, disabled), level, f"controller {state.config.node_id}")
     for broker_id, broker in sorted(state.image.cluster.brokers.items()):

@@ -34,7 +34,7 @@ class BrokerControlState(Enum):
 class BrokerHeartbeat:
     """The state of one broker.
 
-    `metadata_offset` is the last offset that it has applied, `controlled_shutdown_offset` the offset at which its
+    `metadata_offset` is the broker's last applied offset, `controlled_shutdown_offset` the offset at which its
     leaderships had moved. Both are -1 while unknown.
     """
 
@@ -70,7 +70,7 @@ class BrokerHeartbeats:
     def of(
         cls, registrations: Iterable[BrokerRegistration], *, session_timeout_ns: int, now_ns: int
     ) -> BrokerHeartbeats:
-        """The first state in a new controller: `now_ns` counts as the last contact of every unfenced broker."""
+        """Return the first state of a new controller: `now_ns` counts as the last contact of every unfenced broker."""
         heartbeats = cls(session_timeout_ns)
         for registration in registrations:
             heartbeats.register(registration.id, fenced=registration.fenced)
@@ -105,7 +105,7 @@ class BrokerHeartbeats:
             broker.controlled_shutdown_offset = NO_OFFSET
 
     def remove(self, broker_id: int) -> None:
-        """Remove a broker that has unregistered, or that a new incarnation replaces."""
+        """Remove a broker that has unregistered, or is replaced by a new incarnation."""
         self._brokers.pop(broker_id, None)
 
     def fence(self, broker_id: int) -> None:
@@ -126,11 +126,11 @@ class BrokerHeartbeats:
         return min(active, default=None)
 
     def touch_contact(self, broker_id: int, epoch: int, now_ns: int) -> None:
-        """Note a heartbeat of that broker epoch, also one that is refused later."""
+        """Note a heartbeat of that broker epoch, even if it is refused later."""
         self._contacts[broker_id, epoch] = now_ns
 
     def last_contacts(self) -> dict[int, int]:
-        """The last contact of each registered broker by id, without expired sessions. For any thread."""
+        """The last contact of each registered broker by id, without expired sessions. Thread-safe."""
         latest: dict[int, int] = {}
         for (broker_id, _), contact in list(self._contacts.items()):
             if broker_id in self._brokers:
@@ -151,9 +151,10 @@ class BrokerHeartbeats:
         return None
 
     def next_expiry_ns(self, now_ns: int) -> int:
-        """When the next session expires if its broker stays silent; without sessions that of a broker heard from now.
+        """The time at which the next session expires if its broker stays silent.
 
-        No session expires before, since each later contact is one from after `now_ns`.
+        Without sessions, the expiry of a session that starts now. No session expires earlier, since every later contact
+        comes after `now_ns`.
         """
         oldest = min(list(self._contacts.values()), default=now_ns)  # other threads may note contacts
         return oldest + self.session_timeout_ns + 1
@@ -173,8 +174,8 @@ class BrokerHeartbeats:
     ) -> tuple[BrokerControlState, BrokerControlState]:
         """The current state of a broker, and its state after a heartbeat.
 
-        A fenced broker is unfenced when it has applied its own registration. A shutdown is granted when the broker
-        leads no partition and all active brokers have applied that.
+        A fenced broker is unfenced when it has applied its own registration. A shutdown is granted once the broker
+        leads no partition and all active brokers have applied this state.
         """
         broker = self._brokers[broker_id]
         now = broker.state

@@ -18,7 +18,7 @@ from kraftlake.runtime.errors import UsageError
 
 @attrs.frozen(kw_only=True)
 class FeatureLevel:
-    """One level: it is the default from metadata.version level `since` on; `needs` are the levels that it requires."""
+    """One level: the default from metadata.version level `since` on; `needs` are the levels that it requires."""
 
     level: int
     since: int
@@ -57,7 +57,10 @@ def missing_need(name: str, level: int, levels: Mapping[str, int]) -> str | None
 
 
 def version_of_release(text: str) -> MetadataVersion:
-    """The metadata.version called `text` (`4.1-IV0`), or the latest one of a release (`4.1`); UsageError for none."""
+    """Return the metadata.version called `text` (`4.1-IV0`), or the latest one of a release (`4.1`).
+
+    Raises UsageError for an unknown one.
+    """
     found = [v for v in ALL if v.name == text or v.name.split("-")[0] == text]
     usable = [v for v in found if MINIMUM_OF_KAFKA_4 <= v <= LATEST_PRODUCTION]
     if not usable:

@@ -49,9 +49,9 @@ def incremental_alter_configs(
     validate_only: bool = False,
     forwarded: bool = True,
 ) -> ControllerResult[dict[ConfigResource, ApiError]]:
-    """Change configs of resources; each resource is changed as a whole or, with its error, not at all.
+    """Change configs of resources; each resource is changed completely, or not at all and gets an error.
 
-    `forwarded` says that a broker has validated the request: only then may log directories be cordoned.
+    `forwarded` means that a broker has validated the request: only then may log directories be cordoned.
     """
 
     def alter(resource: ConfigResource, operations: Mapping[str, ConfigOperation]) -> list[ApiMessageAndVersion]:
@@ -69,7 +69,7 @@ def legacy_alter_configs(
     validate_only: bool = False,
     forwarded: bool = True,
 ) -> ControllerResult[dict[ConfigResource, ApiError]]:
-    """Give resources exactly these configs: configs that are not named, or have no value, are deleted."""
+    """Set exactly these configs of the resources: configs that are not named, or have no value, are deleted."""
 
     def alter(resource: ConfigResource, wanted: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
         current = state.image.configs.config_map(resource)
@@ -92,7 +92,7 @@ def alter_config_resource(
 ) -> list[ApiMessageAndVersion]:
     """The ConfigRecords of one resource; raises ControllerApiError.
 
-    An unchanged config of a broker is written again, as Kafka does: the broker's file may have another value.
+    An unchanged config of a broker is written again, as in Kafka: the broker's file may have another value.
     """
     current = state.image.configs.config_map(resource)
     altered: dict[str, str | None] = {}
@@ -105,9 +105,9 @@ def alter_config_resource(
 
 
 def altered_value(resource: ConfigResource, name: str, before: str | None, operation: ConfigOperation) -> str | None:
-    """The value after an operation, None for none; a list that is not set starts with the default of its definition.
+    """Return the value after an operation, None if it is removed.
 
-    Raises ControllerApiError.
+    A list that is not set starts with the default of its definition. Raises ControllerApiError.
     """
     if operation.op_type is OpType.SET:
         return operation.value
@@ -132,7 +132,7 @@ def altered_value(resource: ConfigResource, name: str, before: str | None, opera
 
 
 def clear_elr_records(state: ControllerState, records: list[ApiMessageAndVersion]) -> list[ApiMessageAndVersion]:
-    """The ClearElrRecords for changes of `min.insync.replicas`: eligible leaders were chosen by the old value."""
+    """Return the ClearElrRecords for changes of `min.insync.replicas`, by whose old value the ELRs were chosen."""
     if not state.elr_enabled:
         return []
     cleared = []

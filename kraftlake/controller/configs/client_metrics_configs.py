@@ -25,7 +25,7 @@ _PARAMETERS: Final = (
 
 
 def problem_of_match(selectors: list[str]) -> str | None:
-    """The reason why selectors are invalid, or None: each is PARAMETER=PATTERN with a regular expression of Java."""
+    """The reason why selectors are invalid, or None: each must be PARAMETER=PATTERN with a Java regular expression."""
     for selector in selectors:
         parts = selector.rstrip("=").split("=")
         if len(parts) != 2 or trim(parts[0]) not in _PARAMETERS:

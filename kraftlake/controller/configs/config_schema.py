@@ -1,4 +1,4 @@
-"""The effective configs of a topic: its own, else what a broker's setting or Kafka's default says.
+"""The effective configs of a topic: its own, else a broker's setting or Kafka's default.
 
 Source: ServerTopicConfigSynonyms, org.apache.kafka.metadata.KafkaConfigSchema.
 """
@@ -23,7 +23,7 @@ def effective_topic_config(configs: ConfigurationsImage, node: ControllerConfig,
 
 
 def effective_min_isr(configs: ConfigurationsImage, node: ControllerConfig, topic: str) -> int:
-    """`min.insync.replicas` of a topic; a value that is no number is skipped for the next source."""
+    """The effective `min.insync.replicas` of a topic; a value that is not a number is skipped for the next source."""
     return min_isr_among(_topic_config_values(configs, node, topic, MIN_ISR))
 
 
@@ -76,7 +76,7 @@ def _fallbacks(sources: tuple[Mapping[str, str], ...], name: str) -> Iterator[st
 
 
 def in_milliseconds(synonym: str, value: str) -> str:
-    """The value of a synonym, converted from hours or minutes to ms; 0 for hours or minutes that are no number.
+    """Convert the value of a synonym from hours or minutes to ms; 0 for text that is not a number.
 
     Source: org.apache.kafka.server.config.ConfigSynonym (HOURS_TO_MILLISECONDS, valueToInt).
     """

@@ -27,9 +27,9 @@ from kraftlake.settings.tables import CONFIGS
 
 
 def is_list(resource: ConfigResource, name: str) -> bool:
-    """Whether a config of a topic or broker is a list, which APPEND and SUBTRACT need.
+    """Whether a config of a topic or broker is a list, as required by APPEND and SUBTRACT.
 
-    The schema that Kafka's controller asks holds no definitions of groups and client metrics
+    The schema in Kafka's controller has no definitions of groups and client metrics
     (kafka.server.KafkaRaftServer.configSchema, KafkaConfigSchema.isSplittable).
     """
     key = CONFIGS[resource.type].get(name) if resource.type in (BROKER_RESOURCE, TOPIC_RESOURCE) else None
@@ -44,7 +44,7 @@ def default_list(resource: ConfigResource, name: str) -> str | None:
 def validate_configs(
     node: ControllerConfig, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
 ) -> None:
-    """Raise ControllerApiError if the resource can't have the configs that it would have `after` the change."""
+    """Raise ControllerApiError if the resource's configs `after` the change are invalid."""
     match resource.type:
         case 2:
             _check_name(resource, "Topics have")

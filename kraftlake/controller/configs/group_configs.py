@@ -22,7 +22,7 @@ _DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
 def problem_of_group(node: ControllerConfig, parsed: Mapping[str, Any]) -> str | None:
     """The reason why a group can't have these configs by the bounds of the property file, or None.
 
-    An assignor that the property file names by its class is known by that class name only: the class is not loaded.
+    An assignor given by class in the property file is known only by its class name: the class is not loaded.
     """
     for name, value in parsed.items():
         low, high = bounds_of_group(name)

@@ -1,4 +1,4 @@
-"""Checks the syntax of Java's regular expressions; nothing is matched.
+"""Checks the syntax of Java's regular expressions, without matching.
 
 Python's `re` has another syntax (no `\\p{L}`, no `[a&&b]`, no `(?<name>…)`), and so have the libraries for Python, so
 none of them can decide. Source: java.util.regex.Pattern. The names of Unicode scripts and blocks are not looked up, a
@@ -71,7 +71,7 @@ class _Parser:
         return self._text[self._at + ahead : self._at + ahead + 1]
 
     def _take(self, token: re.Pattern[str], problem: str) -> re.Match[str]:
-        """Read a token; ValueError with the problem if there is none here."""
+        """Read a token; raises ValueError with the problem if the token is missing."""
         found = token.match(self._text, self._at)
         if found is None:
             raise ValueError(problem)
@@ -114,7 +114,7 @@ class _Parser:
                 raise ValueError("a repetition has an illegal range")
 
     def _group(self) -> bool:
-        """Whether a quantifier may follow, which is not so for flags alone."""
+        """Read a group; returns whether a quantifier may follow, which is not the case after flags alone."""
         found = self._take(_GROUP, "a group begins with an unknown construct, an illegal name or unknown flags")
         if found["flags"] == ")":
             return False
@@ -137,8 +137,8 @@ class _Parser:
     def _class_members(self) -> None:
         """The members of a character class, up to its ].
 
-        `left` and `last` say whether Java's parser has a set of characters for all members and for the last one;
-        `bits` are single characters of Latin-1, which it keeps separately.
+        `left` and `last` record whether Java's parser has a set of characters for all members and for the last one;
+        `bits` are single characters of Latin-1, which Java keeps separately.
         """
         left = last = bits = False
         while True:
@@ -165,7 +165,7 @@ class _Parser:
                     bits |= not last
 
     def _right_side(self) -> bool:
-        """Read the right side of an intersection; whether there is one."""
+        """Read the right side of an intersection; returns whether one exists."""
         found = False
         while self._peek() not in ("]", "&"):
             if self._peek() == "[":
@@ -176,7 +176,7 @@ class _Parser:
         return found
 
     def _range(self) -> bool:
-        """Read a member of a class; whether it is a set of characters, not a single one of Latin-1."""
+        """Read a member of a class; returns whether it is a set of characters, not a single one of Latin-1."""
         low = self._member(in_range=self._peek(2) == "-")
         if low is None:
             return True
@@ -189,7 +189,7 @@ class _Parser:
         return low > 0xFF
 
     def _member(self, *, in_range: bool) -> int | None:
-        """The code of the next character in a class, None for a set of characters."""
+        """Read the next character in a class and return its code, None for a set of characters."""
         if self._peek() == "\\":
             if in_range and self._peek(1) == "v":
                 self._at += 2
@@ -201,7 +201,7 @@ class _Parser:
         return ord(self._text[self._at - 1])
 
     def _escape(self, *, in_class: bool = False) -> int | None:
-        """The code of the character that an escape sequence means, None if it means none."""
+        """Return the code of an escape sequence's character, None if it is not a single character."""
         problem = f"{self._text[self._at : self._at + 2]} is no escape sequence here"
         found = self._take(_ESCAPE, problem)
         if found["outside"] and in_class:
@@ -216,7 +216,7 @@ class _Parser:
 
 
 def _code(escape: str) -> int:
-    """The code of a character, by its escape sequence without the backslash."""
+    """Return the code of a character, by its escape sequence without the backslash."""
     kind, digits = escape[0], escape[1:].strip("{}")
     if kind == "0":
         return int(digits, 8)

@@ -32,7 +32,8 @@ def activate(
 
     They abort a metadata transaction that an earlier controller left open. A log without a metadata.version (an empty
     log, or one whose bootstrap was not finished) gets the bootstrap records, in a transaction if their metadata.version
-    supports it; of no other log are they asked for. Raises LakeError for an open transaction that can't be aborted.
+    supports it; for any other log they are not requested. Raises LakeError for an open transaction that can't be
+    aborted.
     """
     version = state.image.features.metadata_version
     if version is None:

@@ -70,7 +70,7 @@ class ActiveController:
 
     @property
     def durable_offset(self) -> int:
-        """The last offset that is known to be durable."""
+        """The last offset known to be durable."""
         return self.committed.provenance.offset
 
     @property
@@ -115,7 +115,7 @@ class ActiveController:
         self._appended.append((last, state.image))
 
     def _note(self, offset: int, message: AnyMessage) -> None:
-        """Update the soft state of brokers by a record."""
+        """Update the soft state of brokers from a record."""
         heartbeats, offsets = self.state.heartbeats, self.state.registration_offsets
         match message:
             case RegisterBrokerRecord():
@@ -133,7 +133,7 @@ class ActiveController:
 
 
 def _batches(result: ControllerResult[T]) -> Iterator[Sequence[ApiMessageAndVersion]]:
-    """The records in batches: a single one if they are atomic, else batches of the maximum size."""
+    """Return the records in batches: a single one if they are atomic, else batches of the maximum size."""
     records = result.records
     if result.atomic:
         check_limit(len(records), f"would write {len(records)} records")

@@ -38,7 +38,10 @@ class BootstrapMetadata:
         features: Mapping[str, int] | None = None,
         more: Sequence[ApiMessageAndVersion] = (),
     ) -> BootstrapMetadata:
-        """The default levels of a release, changed by `features`, and `more` records; UsageError for unknown levels."""
+        """Return the default levels of a release, changed by `features`, and `more` records.
+
+        Raises UsageError for unknown levels.
+        """
         levels = {name: default_level(name, version) for name in FEATURES}
         for name, level in (features or {}).items():
             if name not in FEATURES:
@@ -59,7 +62,7 @@ class BootstrapMetadata:
 
     @property
     def metadata_version(self) -> MetadataVersion:
-        """The metadata.version that the records set; LakeError if they set none."""
+        """The metadata.version set by the records; raises LakeError if none is set."""
         level = self.feature_level(METADATA_VERSION)
         if not level:
             raise LakeError("The bootstrap records of the lake give no metadata.version: make it anew with format.")

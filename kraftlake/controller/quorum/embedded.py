@@ -1,4 +1,4 @@
-"""A controller inside a tool: it claims a lake, runs commands, and ends with the process."""
+"""A controller inside a tool: claims a lake, runs commands, and ends with the process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from kraftlake.runtime.errors import LakeError
 
 T = TypeVar("T")
 EMBEDDED_NODE_ID: Final = 0x7FFF_FFFF
-"""The node id of embedded controllers: after such a claim the lake is free, since they do not stay."""
+"""The node id of embedded controllers, which do not stay: a lake whose last claim has this id is free."""
 WATCH_SECONDS: Final = 2.0
-"""How long the log is watched for another controller, which writes several times in that time."""
+"""The time for which the log is watched for another controller, which would write several times in that time."""
 
 
 class EmbeddedController:
@@ -76,7 +76,8 @@ class EmbeddedController:
     def run(self, command: Command[T]) -> T:
         """Run a command; returns its response when its records are durable.
 
-        Raises ControllerApiError if it is refused, FencedEpochError if another controller has claimed the lake.
+        Raises ControllerApiError if the command is refused, FencedEpochError if another controller has claimed the
+        lake.
         """
         executed = self._active.execute(command)
         self._append(executed)

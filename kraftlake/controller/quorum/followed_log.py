@@ -34,7 +34,7 @@ class FollowedLog:
         self._read()
 
     def catch_up(self) -> bool:
-        """Replay new commits; returns whether there were any."""
+        """Replay new commits; returns whether any existed."""
         if not self.log.refresh():
             return False
         return self._read()
@@ -50,7 +50,11 @@ class FollowedLog:
         return True
 
     def _replay(self) -> None:
-        """Replay up to the log's end, from the newest snapshot at first and if the log was trimmed past the loader."""
+        """Replay up to the log's end.
+
+        The first replay begins with the newest snapshot, and so does a replay after the log was trimmed past the
+        loader.
+        """
         reader, end = LakeReader(self.log), self.log.end_offset
         first = self.loader.last_offset + 1
         trimmed = first < reader.start_offset
@@ -73,7 +77,7 @@ class FollowedLog:
                 self._registration_offsets[message.broker_id] = offset
 
     def bootstrap(self) -> BootstrapMetadata:
-        """The bootstrap records that `format` has stored; those of the current release if it has stored none."""
+        """The bootstrap records stored by `format`; without them, those of the current release."""
         for snapshot in self.log.snapshots():
             if snapshot.bootstrap:
                 records = [record for batch in snapshot.batches() if not batch.control for record in batch.messages()]
@@ -83,7 +87,7 @@ class FollowedLog:
     def take_over(
         self, config: ControllerConfig, epoch: int, *, clock: Clock, draws: random.Random
     ) -> ActiveController:
-        """The state of a controller that has claimed `epoch`, at the end of the replayed log.
+        """Return the state of a controller that has claimed `epoch`, at the end of the replayed log.
 
         A registration before the snapshot at which the replay began counts as that snapshot's last offset.
         """
@@ -103,7 +107,7 @@ def take_over(
     clock: Clock,
     draws: random.Random,
 ) -> ActiveController:
-    """The state of a controller that has claimed `epoch`, at the last offset that `loader` has replayed.
+    """Return the state of a controller that has claimed `epoch`, at the last offset that `loader` has replayed.
 
     `registered_at` returns the offset of a broker's last RegisterBrokerRecord.
     """

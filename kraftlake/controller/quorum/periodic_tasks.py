@@ -21,9 +21,9 @@ AGAIN_AFTER_MS = 10
 
 @attrs.frozen(kw_only=True)
 class PeriodicTask:
-    """A command that runs again after `pause_ms`, or after 10 ms if its response is True: more is left to do.
+    """A command that runs again after `pause_ms`, or after 10 ms if its response is True, which means more work.
 
-    `pause_ms` may depend on the state that the last command has left.
+    `pause_ms` may depend on the state after the last command.
     """
 
     name: str
@@ -32,12 +32,12 @@ class PeriodicTask:
 
 
 def write_no_op(_: ControllerState) -> ControllerResult[bool]:
-    """Write a no-op record, which shows other controllers that this one is alive."""
+    """Write a no-op record, which shows other controllers that this controller is alive."""
     return ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), False)
 
 
 def no_op_interval_ms(config: ControllerConfig) -> float:
-    """The interval of the no-op records: `max_idle_interval_ms`, unless standbys would take the controller for dead."""
+    """The interval of no-op records: `max_idle_interval_ms`, or less so that standbys see a live controller."""
     interval_ms, timeout_ms = config.max_idle_interval_ms, config.quorum_fetch_timeout_ms
     if not interval_ms or interval_ms > timeout_ms / 2:
         return timeout_ms / 4
@@ -50,7 +50,7 @@ def until_next_expiry_ms(state: ControllerState) -> float:
 
 
 def periodic_tasks(config: ControllerConfig) -> Sequence[PeriodicTask]:
-    """The tasks of a configuration."""
+    """The periodic tasks of a configuration."""
     tasks = [
         PeriodicTask(name="maybeFenceStaleBroker", pause_ms=until_next_expiry_ms, command=maybe_fence_stale_broker),
         _every(config.unclean_leader_election_interval_ms, "electUnclean", maybe_elect_unclean_leaders),

@@ -1,4 +1,4 @@
-"""The controller of a process: it follows the log until no other controller writes, claims it, and runs commands.
+"""The controller of a process: follows the log until no other controller writes, claims the log, and runs commands.
 
 One thread runs all events in order; a second thread commits appended batches in groups. Source:
 org.apache.kafka.controller.QuorumController; elections use a compare-and-set of the log in place of Raft.
@@ -39,18 +39,18 @@ POLL_MS = 20
 """The interval at which a standby checks for a new version of the log."""
 _FOLLOW = "followLog"
 _HURRY = 0.1
-"""The share of its patience that a standby has while it knows that nobody leads."""
+"""The share of its patience that a standby waits while it knows that no controller leads."""
 
 
 class QuorumController:
     """A standby at first; the active controller after it has claimed the log and written its first records.
 
     A standby claims when the log has had no new record for one to two times `quorum_fetch_timeout_ms`; the time is
-    random, so that two standbys rarely claim together. A standby that is told that nobody leads waits a tenth of that.
-    The active controller prevents claims by a no-op record every `max_idle_interval_ms`, or more often if that is too
-    long. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced while they wait. A
-    response that does not depend on records in the log is given only within the fetch timeout of the last commit: after
-    that another controller may lead, so one more commit is made first.
+    random, so that two standbys rarely claim together. A standby that learns that no controller leads waits a tenth of
+    that. The active controller prevents claims by a no-op record every `max_idle_interval_ms`, or more often if that is
+    too long. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced while they
+    wait. A response that does not depend on records in the log is sent only within the fetch timeout of the last
+    commit: after that another controller may lead, so one more commit is made first.
 
     The handle `log` is for the controller's threads alone from then on.
     """
@@ -84,9 +84,9 @@ class QuorumController:
         self._news_at_ns = self._clock.nanoseconds()
         self._patience_ns = 0 if claim_at_once else self._draw_patience()
         self._is_vacant = False
-        """Whether nobody leads, as far as is known."""
+        """Whether no controller leads, as far as known."""
         self.resigned_epoch = self._seen_epoch
-        """An epoch of the log up to which this controller leads no longer, whoever has claimed it."""
+        """The epoch of the log up to which this controller has resigned, whichever controller claimed that epoch."""
         self._queue = KafkaEventQueue(
             self._clock,
             f"quorum-controller-{config.node_id}",
@@ -143,7 +143,7 @@ class QuorumController:
         return self._enqueue(event)
 
     def expect_vacancy(self, epoch: int) -> None:
-        """On a standby: the leader of an epoch has said that it leads no longer."""
+        """On a standby: note that the leader of an epoch has resigned."""
         self._queue.append(FunctionEvent(partial(self._expect_vacancy, epoch), self._follow_failed))
 
     def close(self) -> None:
@@ -151,7 +151,10 @@ class QuorumController:
         self._queue.close()
 
     def _enqueue(self, run: Callable[[Future[T]], None], deadline_ns: int | None = None) -> Future[T]:
-        """The future that `run` completes on the queue's thread; it fails at the deadline or when the queue closes."""
+        """Return the future that `run` completes on the queue's thread.
+
+        The future fails at the deadline or when the queue closes.
+        """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
         self._queue.append(FunctionEvent(partial(run, future), partial(self._fail, future)), deadline_ns=deadline_ns)
@@ -201,7 +204,7 @@ class QuorumController:
         self._follow_after(self.config.quorum_fetch_timeout_ms)
 
     def _claim(self, *, expected_end_offset: int | None) -> None:
-        """Claim the log, unless it goes on behind an offset: another controller writes then, as the next look sees."""
+        """Claim the log, unless it has records after an offset: those show another writing controller."""
         started_ns = self._clock.nanoseconds()
         writer = self._followed.log.another_handle()  # one that is opened anew would have many commits to read first
         timestamp = self._clock.milliseconds()
@@ -265,7 +268,7 @@ class QuorumController:
         self._answer(active, at, Answer(give, partial(future.set_exception, not_controller()), records))
 
     def _fail(self, future: Future[Any], fault: Exception) -> None:
-        """Complete a future with a fault, in Kafka's words if it has some."""
+        """Complete a future with a fault, as Kafka's error if one corresponds."""
         self.metrics.operations_timed_out += isinstance(fault, EventTimeoutError)
         if isinstance(fault, EventTimeoutError):
             fault = ControllerApiError(ErrorCode.REQUEST_TIMED_OUT, "The controller had no time for the request.")
@@ -289,7 +292,7 @@ class QuorumController:
         self._answer(active, self._activated_at, Answer(give, fail, records=False))
 
     def _answer(self, active: ActiveController, at: int, answer: Answer) -> None:
-        """Give an answer now, when offset `at` is durable, or after one more commit if the last one is too old."""
+        """Send an answer now, when offset `at` is durable, or after one more commit if the last one is too old."""
         if self._active is not active:
             answer.fail()
         elif at > active.durable_offset:
@@ -301,7 +304,7 @@ class QuorumController:
             self._answer(active, active.last_appended, answer)
 
     def _leads(self) -> bool:
-        """Whether no other controller can have claimed: standbys wait longer than this after the last commit."""
+        """Whether no other controller can have claimed the log: standbys wait longer than this after a commit."""
         return self._clock.nanoseconds() - self._lease_from_ns < self.config.quorum_fetch_timeout_ms * 1_000_000
 
     def _append(self, executed: Executed[Any]) -> None:
@@ -321,7 +324,7 @@ class QuorumController:
             pending.done.add_done_callback(partial(self._appended, group, pending, now_ns))
 
     def _appended(self, group: GroupCommit, pending: PendingAppend, since_ns: int, done: Future[int]) -> None:
-        """Runs on the committing thread: a batch is durable, or has failed."""
+        """Handle a durable or failed batch, on the committing thread."""
         if done.exception() is None:
             durable = partial(self._durable, group, pending.last_offset, since_ns)
             self._queue.append(FunctionEvent(durable, self._leading_failed))
@@ -341,7 +344,7 @@ class QuorumController:
                 answer.fail()
 
     def _commit_failed(self, fault: KraftlakeError) -> None:
-        """Runs on the committing thread."""
+        """Handle a failed commit, on the committing thread."""
         self._queue.prepend(FunctionEvent(partial(self._renounce, self._group, fault), self._leading_failed))
 
     def _leading_failed(self, fault: Exception) -> None:

@@ -39,7 +39,7 @@ class RecentValues:
 
 @attrs.define(kw_only=True, eq=False)
 class QuorumControllerMetrics:
-    """Plain values that the controller's thread sets and any thread may read.
+    """Plain values set by the controller's thread and readable by any thread.
 
     Applied records are in the pending image: an active controller has appended them, a standby has replayed them. Queue
     and processing times are in ms. On an active controller `last_contacts` returns the time of each broker's last

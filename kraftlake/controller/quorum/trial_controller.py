@@ -1,4 +1,4 @@
-"""An active controller of a copy in memory: what a real one would decide if brokers were lost, stopped or started."""
+"""An active controller of a copy in memory: the decisions of a real one if brokers were lost, stopped or started."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ T = TypeVar("T")
 class TrialController:
     """Runs the commands of an active controller against an image, and writes nothing anywhere.
 
-    It begins as a controller that has just been elected: every broker that is not fenced has a session. The settings
-    are those in the image and Kafka's defaults; property files of nodes are not known.
+    The controller starts as if just elected: every unfenced broker has a session. The settings are those in the image
+    and Kafka's defaults; property files of nodes are unknown.
     """
 
     def __init__(self, image: MetadataImage) -> None:
-        """Begin with an image, which has a metadata.version."""
+        """Start with an image, which must have a metadata.version."""
         provenance = image.provenance
         self._clock = ManualClock(max(provenance.timestamp, 0))
         config = ControllerConfig(node_id=-1, cluster_id=provenance.cluster_id or "")
@@ -61,7 +61,7 @@ class TrialController:
 
     @property
     def image(self) -> MetadataImage:
-        """The image after all that was done."""
+        """The image after all commands so far."""
         return self.state.image
 
     @property
@@ -70,16 +70,16 @@ class TrialController:
         return self._active.state
 
     def lose(self, brokers: Iterable[int]) -> None:
-        """End the sessions of brokers, one after another: the controller fences each, and elects other leaders."""
+        """Expire the sessions of brokers, one after another: the controller fences each, and elects other leaders."""
         for broker in brokers:
             self._pass_session_time(without=broker)
             while self._run(maybe_fence_stale_broker):
                 pass
 
     def shut_down(self, broker: int) -> None:
-        """The controlled shutdown of an active broker: its leaderships move, then it stops, which fences it.
+        """Shut down an active broker in a controlled way: its leaderships move, then it stops, which fences it.
 
-        A broker that is not allowed to stop stops all the same when it has waited long enough.
+        A broker without permission to stop stops after a maximum wait.
         """
         for _ in range(2):  # leaderships move at the first request; the others' heartbeats let the second one finish
             for other in self._unfenced():
@@ -90,10 +90,10 @@ class TrialController:
         self.lose([broker])
 
     def register(self, broker: int, *, clean: bool) -> None:
-        """Register a fenced broker as a new process, as it was registered before; it stays fenced.
+        """Register a fenced broker as a new process with its previous registration; the broker stays fenced.
 
-        `clean` is whether it had stopped in order; otherwise it is no eligible leader replica any more. It supports the
-        features that are finalized. Raises ControllerApiError if the controller refuses its registration.
+        `clean` means an orderly stop; otherwise the broker is no longer an eligible leader replica. The broker supports
+        the finalized features. Raises ControllerApiError if the controller refuses its registration.
         """
         self._pass_session_time(without=broker)
         known = self._registration(broker)
@@ -112,15 +112,15 @@ class TrialController:
         self._run(lambda state: register_broker(state, request))
 
     def unfence(self, broker: int) -> None:
-        """Unfence a fenced broker: it leads partitions without a leader where it may."""
+        """Unfence a fenced broker, which then leads the leaderless partitions that it may lead."""
         self._heartbeat(self._registration(broker))
 
     def reassign(self, targets: Mapping[PartitionName, Sequence[int]]) -> dict[PartitionName, ApiError]:
-        """Start reassignments to target replicas; the answer for each partition."""
+        """Start reassignments to target replicas; returns the answer for each partition."""
         return self._run(lambda state: alter_partition_reassignments(state, [*targets.items()]))
 
     def catch_up(self) -> None:
-        """Have all active replicas caught up: the leaders add them to the ISRs, which completes reassignments."""
+        """Mark all active replicas as caught up: the leaders add them to the ISRs, which completes reassignments."""
         state = self.state
         by_leader: dict[int, list[IsrChange]] = {}
         for name, number, partition in out_of_sync(self.image.topics):
@@ -160,7 +160,7 @@ class TrialController:
         return [broker for _, broker in sorted(self.image.cluster.brokers.items()) if not broker.fenced]
 
     def _pass_session_time(self, *, without: int) -> None:
-        """Let as much time pass as a session lasts, in which all active brokers but one send heartbeats."""
+        """Advance the clock by one session, in which all active brokers but one send heartbeats."""
         self._clock.advance(self._session_ms + 1)
         for broker in self._unfenced():
             if broker.id != without:

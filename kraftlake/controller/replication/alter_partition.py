@@ -45,10 +45,10 @@ class IsrAnswer:
 def alter_partition(
     state: ControllerState, broker_id: int, broker_epoch: int, changes: Sequence[IsrChange]
 ) -> ControllerResult[list[IsrAnswer]]:
-    """Change ISRs at the request of their leader, a broker of that broker epoch.
+    """Change ISRs at the request of their leader, a broker with that broker epoch.
 
-    A request with an old epoch or from another broker is refused, as is a replica that is fenced, shutting down or of
-    another broker epoch. NEW_LEADER_ELECTED means that the change completed a reassignment and moved the leader.
+    A request with an old epoch or from another broker is refused, as is a replica whose broker is fenced, shutting down
+    or in another broker epoch. NEW_LEADER_ELECTED means that the change completed a reassignment and moved the leader.
     """
     state.check_broker_epoch(broker_id, broker_epoch)
     records: list[ApiMessageAndVersion] = []

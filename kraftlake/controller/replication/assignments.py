@@ -52,9 +52,9 @@ def place(state: ControllerState, *, partitions: int, replication_factor: int) -
 def new_partition(
     state: ControllerState, replicas: Sequence[int], *, error: ErrorCode, refusal: str
 ) -> PartitionRegistration:
-    """The first state of a partition: the active replicas are in sync, the first of them is the leader.
+    """Return the initial state of a partition: the active replicas are in sync, the first of them is the leader.
 
-    Raises ControllerApiError(`error`) that begins with `refusal` if no replica is active.
+    Raises ControllerApiError(`error`) with a message that begins with `refusal` if no replica is active.
     """
     isr = tuple(broker_id for broker_id in replicas if state.is_active(broker_id))
     if not isr:

@@ -41,12 +41,12 @@ def elect_leaders(
 
 
 def maybe_balance_leaders(state: ControllerState) -> ControllerResult[bool]:
-    """Elect preferred leaders, a limited number at a time; the response says whether more are left."""
+    """Elect preferred leaders, a limited number at a time; the response is True if more are left."""
     return _elect_some(state, _in_need(state, ElectionType.PREFERRED), Election.PREFERRED)
 
 
 def maybe_elect_unclean_leaders(state: ControllerState) -> ControllerResult[bool]:
-    """Elect any active replica of partitions without a leader whose topic's config allows unclean elections."""
+    """Elect any active replica for partitions without a leader whose topic's config allows unclean elections."""
     found = _in_need(state, ElectionType.UNCLEAN)
     return _elect_some(state, (each for each in found if state.unclean_election_enabled(each[0])), Election.UNCLEAN)
 
@@ -72,7 +72,7 @@ def _elect_some(state: ControllerState, found: Iterable[Found], election: Electi
 def _election(
     state: ControllerState, name: str, number: int, election_type: ElectionType
 ) -> list[ApiMessageAndVersion]:
-    """The record of an election; ControllerApiError if none is needed or possible."""
+    """Return the record of an election; raises ControllerApiError if none is needed or possible."""
     topic, partition = state.partition(name, number)
     preferred = election_type is ElectionType.PREFERRED
     done = partition.leader == partition.replicas[0] if preferred else partition.leader != NO_LEADER

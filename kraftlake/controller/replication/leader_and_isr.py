@@ -26,7 +26,7 @@ def change_context(
     partition: PartitionRegistration,
     is_acceptable: Callable[[int], bool] | None = None,
 ) -> PartitionContext:
-    """The context of a change of the partition; a leader must be active, and its directory online.
+    """Return the context of a change of the partition; a leader must be active, and its directory online.
 
     `is_acceptable` replaces the check for active brokers when the state of a broker changes with the partition.
     """
@@ -56,7 +56,7 @@ def change_records(
     partition: PartitionRegistration,
     target: TargetState,
 ) -> list[ApiMessageAndVersion]:
-    """The record that brings the partition as near to `target` as possible; none if nothing changes."""
+    """Return the record that brings the partition as near to `target` as possible; none if nothing changes."""
     record = build_partition_change(partition, change_context(state, topic, partition_id, partition), target)
     return [] if record is None else [record]
 
@@ -74,7 +74,7 @@ def leader_and_isr_updates(
     add: int = NO_BROKER,
     unclean_shutdown: int = NO_BROKER,
 ) -> list[ApiMessageAndVersion]:
-    """The changes of the partitions `found` when a broker is removed, is added, or had an unclean shutdown.
+    """Return the changes of the partitions `found` when a broker is removed, is added, or had an unclean shutdown.
 
     Source: ReplicationControlManager.generateLeaderAndIsrUpdates.
     """

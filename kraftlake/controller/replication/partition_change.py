@@ -56,7 +56,7 @@ class PartitionContext:
 class TargetState:
     """The wanted state of a partition; None means unchanged.
 
-    `unclean_shutdown` is a broker that restarted after an unclean shutdown: it can't be an eligible leader replica.
+    `unclean_shutdown` is a broker restarted after an unclean shutdown, which can't be an eligible leader replica.
     `directories` has new directories by broker.
     """
 
@@ -73,10 +73,11 @@ class TargetState:
 def build_partition_change(
     partition: PartitionRegistration, context: PartitionContext, target: TargetState
 ) -> ApiMessageAndVersion | None:
-    """The PartitionChangeRecord that brings a partition as near to `target` as possible; None if nothing changes.
+    """Return the PartitionChangeRecord that brings a partition as near to `target` as possible.
 
-    It also completes a reassignment whose new replicas are in the ISR, and replaces a leader that can't stay, possibly
-    by none. A replica that leaves an ISR below `min_isr` becomes an eligible leader replica.
+    None if nothing changes. The record also completes a reassignment whose new replicas are in the ISR, and replaces a
+    leader that can't remain, possibly by none. A replica that leaves an ISR below `min_isr` becomes an eligible leader
+    replica.
     """
     return _Change(partition, context, target).build()
 
@@ -123,7 +124,7 @@ class _Change:
             self._removing = self._adding = ()
 
     def _populate_elr(self) -> None:
-        """A replica that leaves an ISR below the minimum is an eligible leader: it has all committed records."""
+        """Add each replica that leaves an ISR below the minimum to the ELR: the replica has all committed records."""
         if len(self._isr) >= self._context.min_isr:
             self._elr = ()
             return
@@ -145,7 +146,7 @@ class _Change:
                 self._fields["leader_recovery_state"] = int(LeaderRecoveryState.RECOVERING)
 
     def _elected(self) -> tuple[int, bool]:
-        """The leader, and whether it may lack committed records."""
+        """Return the new leader, and whether it may lack committed records."""
         current = self._partition.leader
         wanted = [current, *self._replicas]
         if self._target.election is Election.PREFERRED:
@@ -213,7 +214,7 @@ class _Change:
 
 
 def hash_set_order(first: Sequence[int], then: Iterable[int]) -> list[int]:
-    """The members in the order of a Java HashSet of `first` to which `then` is added: Kafka writes that order.
+    """Return the members in the order of a Java HashSet of `first` to which `then` is added: Kafka writes that order.
 
     The order is Java's for broker ids below 65,536, and another fixed one for larger ids.
     """

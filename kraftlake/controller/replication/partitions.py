@@ -40,7 +40,7 @@ def without_leader(topics: TopicsImage) -> list[Found]:
 
 
 def without_preferred_leader(topics: TopicsImage) -> list[Found]:
-    """The partitions whose leader is not the first replica, also those without a leader."""
+    """The partitions whose leader is not the first replica, including those without a leader."""
     return _sorted(found for found in _all(topics) if found[2].leader != found[2].replicas[0])
 
 

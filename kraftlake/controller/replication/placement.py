@@ -29,7 +29,7 @@ class UsableBroker:
 def place_replicas(
     brokers: Iterable[UsableBroker], *, partitions: int, replication_factor: int, next_int: NextInt
 ) -> list[tuple[int, ...]]:
-    """The replicas of each new partition; the first one, the leader, is on an unfenced broker.
+    """Return the replicas of each new partition; the first one, the leader, is on an unfenced broker.
 
     The leaders of successive partitions are on successive racks, the other replicas on the racks that follow, one rack
     after the other. Within a rack brokers take turns, unfenced ones first. Raises

@@ -27,7 +27,7 @@ class Reassignment:
 
     @classmethod
     def of(cls, current: Sequence[int], target: Sequence[int]) -> Reassignment:
-        """From one list of replicas to another."""
+        """Return the reassignment from one list of replicas to another."""
         removing = tuple(sorted(set(current) - set(target)))
         adding = tuple(sorted(set(target) - set(current)))
         return cls(replicas=(*target, *removing), removing=removing, adding=adding)
@@ -41,7 +41,7 @@ def is_reassigning(partition: PartitionRegistration) -> bool:
 def complete_reassignment(
     removing: Replicas, adding: Replicas, replicas: Replicas, isr: Replicas
 ) -> tuple[Replicas, Replicas] | None:
-    """Replicas and ISR after a complete reassignment; None if it is not complete, or if there is none.
+    """Return the replicas and ISR after a complete reassignment; None without a reassignment, or before its completion.
 
     It is complete when all new replicas are in the ISR, a member of the ISR remains and, if more replicas are removed
     than added, all remaining replicas are in the ISR.
@@ -61,7 +61,7 @@ def complete_reassignment(
 
 @attrs.frozen(kw_only=True)
 class Revert:
-    """The state after a cancelled reassignment; `unclean` if no replica in sync is left."""
+    """The state after a cancelled reassignment; `unclean` if no in-sync replica is left."""
 
     replicas: Replicas
     isr: Replicas
@@ -69,7 +69,10 @@ class Revert:
 
     @classmethod
     def of(cls, partition: PartitionRegistration) -> Revert:
-        """The state with the replicas from before the reassignment; ControllerApiError if there were none."""
+        """Return the state with the replicas from before the reassignment.
+
+        Raises ControllerApiError if there were none.
+        """
         adding = partition.adding_replicas
         replicas = tuple(replica for replica in partition.replicas if replica not in adding)
         isr = tuple(replica for replica in partition.isr if replica not in adding)

@@ -1,4 +1,4 @@
-"""Topic names that metrics can't tell apart. Source: org.apache.kafka.common.internals.Topic.hasCollision."""
+"""Topic names that collide in metrics. Source: org.apache.kafka.common.internals.Topic.hasCollision."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from kraftlake.records.uuid import Uuid
 DEFAULT = -1
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 MOST_PARTITIONS_PER_BROKER: Final = 100_000
-"""A cluster's partitions for each of its registered brokers; the folders and states of this many take 600 MB."""
+"""The maximum number of a cluster's partitions per registered broker; their folders and states take 600 MB."""
 K = TypeVar("K", bound=Hashable)
 
 
@@ -74,9 +74,8 @@ def create_topics(
 ) -> ControllerResult[dict[str, CreatedTopic]]:
     """Create the valid topics in one batch; the answer of each other topic has the reason.
 
-    A name that is repeated is refused, as is `__cluster_metadata`. Raises
-    ControllerApiError(POLICY_VIOLATION) for more than 10,000 partitions, or records, with `validate_only` as well, and
-    for more partitions than the brokers can have.
+    A repeated name is refused, as is `__cluster_metadata`. Raises ControllerApiError(POLICY_VIOLATION) for more than
+    10,000 partitions, or records, with `validate_only` as well, and for more partitions than the brokers' maximum.
     """
     names = state.image.topics.topics_by_name()
     answers: dict[str, CreatedTopic] = {}
@@ -97,7 +96,7 @@ def create_topics(
 
 
 def _without_forbidden(topics: Sequence[CreatableTopic]) -> tuple[list[CreatableTopic], dict[str, ApiError]]:
-    """The topics that a request may create, and the refusals of the others by name."""
+    """Return the topics that a request may create, and the refusals of the others by name."""
     refused = _duplicates((topic.name for topic in topics), "topic name")
     if any(topic.name == CLUSTER_METADATA_TOPIC for topic in topics):
         reason = f"A topic can't be called {CLUSTER_METADATA_TOPIC}: that is the metadata log itself."
@@ -106,7 +105,7 @@ def _without_forbidden(topics: Sequence[CreatableTopic]) -> tuple[list[Creatable
 
 
 def _duplicates(keys: Iterable[K], what: str) -> dict[K, ApiError]:
-    """The refusal of each key that occurs more than once."""
+    """Return the refusal of each key that occurs more than once."""
     return {
         key: ApiError(ErrorCode.INVALID_REQUEST, f"The request has the {what} {key} {count} times.")
         for key, count in Counter(keys).items()
@@ -121,7 +120,7 @@ def _partition_count(state: ControllerState, topic: CreatableTopic) -> int:
 
 
 def _check_room(state: ControllerState, more: int) -> None:
-    """Refuse more partitions than brokers have memory and file systems for; Kafka's brokers fail at them."""
+    """Refuse more partitions than brokers have memory and file systems for: Kafka's brokers would fail."""
     brokers = len(state.image.cluster.brokers)
     count, most = state.image.topics.partition_count + more, MOST_PARTITIONS_PER_BROKER * brokers
     if more and brokers and count > most:

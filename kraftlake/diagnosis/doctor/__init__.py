@@ -1,1 +1,1 @@
-"""Everything that is wrong with a cluster at one offset: a list of checks, and what they find."""
+"""The diagnosis of a cluster at one offset: a list of checks, and their findings."""

@@ -1,4 +1,4 @@
-"""How often leaderships were lost and replicas fell out of sync: in a window before the image, and before it.
+"""The frequency of lost leaderships and of replicas that left the ISR: in a window before the image, and earlier.
 
 Imports numpy.
 """
@@ -22,7 +22,7 @@ from kraftlake.tables.events.distinct_changes import event_columns
 
 @attrs.frozen(kw_only=True)
 class Dropout:
-    """A replica that left the ISR: of which partition, and on which broker."""
+    """A replica that left the ISR: its partition and its broker."""
 
     at: LogPosition
     partition: str
@@ -40,7 +40,7 @@ class QuorumElection:
 
 @attrs.define(kw_only=True)
 class ActivityCounts:
-    """Counts by broker: leaderships that it lost to others or to none, and replicas of it that left an ISR."""
+    """Counts by broker: leaderships lost to others or to none, and replicas that left an ISR."""
 
     lost_leaderships: Counter[int] = attrs.field(factory=Counter)
     dropouts: Counter[int] = attrs.field(factory=Counter)
@@ -49,21 +49,21 @@ class ActivityCounts:
 class Activity:
     """The lost leaderships, changes of ISRs and elections of the quorum in a log, before a window and within it.
 
-    The window begins at `since` (epoch ms). `first` is the time of the first delta that was taken, -1 for none.
+    The window begins at `since` (epoch ms). `first` is the time of the first delta that was added, -1 for none.
     """
 
     def __init__(self, since: int, epoch: int) -> None:
-        """Begin after an image of an epoch of the quorum."""
+        """Initialize with an image of an epoch of the quorum."""
         self.since = since
         self.first = -1
         self.earlier, self.recent = ActivityCounts(), ActivityCounts()
         self.quorum_elections: list[QuorumElection] = []
         self._epoch = epoch
         self._left: list[tuple[PartitionChanges, Any, Any]] = []
-        """Of the window: changes, and by replica that left the row of its change and its broker (int64, int32)."""
+        """The changes of the window, and by replica that left the row of its change and its broker (int64, int32)."""
 
     def take(self, chunk: DeltaChunk) -> None:
-        """Take in the deltas that follow those before."""
+        """Add the deltas that follow the earlier ones."""
         ends = chunk.boundaries
         timed = ends.times[ends.times >= 0]
         if len(timed) and self.first < 0:

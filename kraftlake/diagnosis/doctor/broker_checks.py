@@ -26,11 +26,11 @@ THROTTLES: Final = (
     "follower.replication.throttled.replicas",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
-"""The configs that hold replication back, of topics and brokers."""
+"""The configs of topics and brokers that throttle replication."""
 
 
 def _brokers_that(case: Case, field: str, brokers: list[int]) -> tuple[Group, ...]:
-    """A group for each broker, with the number of its replicas, since when a flag of it is set."""
+    """A group for each broker, with the number of its replicas, since the time when a flag of it was set."""
     flags = {broker: Thing.broker(broker, field) for broker in brokers}
     since = case.since(flags.values(), bool)
     counts = count_partitions_of_brokers(case.image)
@@ -52,7 +52,7 @@ def _fenced(case: Case) -> Iterator[Found]:
 
 
 def _lost_disks(case: Case, fenced: Iterable[int]) -> Iterator[Help]:
-    """Fenced brokers whose last process had lost log directories: the last one of these may have ended it."""
+    """Remedies for fenced brokers whose last process had lost log directories: the last loss may have ended it."""
     history = case.timeline.registrations.brokers
     for broker in fenced:
         lost = failed_directories(history.get(broker, ()))
@@ -86,7 +86,7 @@ def _gone(case: Case) -> Iterator[Found]:
 
 
 def _moved_away(case: Case, gone: Iterable[int]) -> Iterator[Help]:
-    """The reassignment of what unregistered brokers host; only of partitions that another replica leads."""
+    """The reassignment of replicas on unregistered brokers; only of partitions that another replica leads."""
     evidence = []
     for broker in gone:
         hosted = partitions_of(case.image, broker)
@@ -104,7 +104,7 @@ def _moved_away(case: Case, gone: Iterable[int]) -> Iterator[Help]:
 
 
 def _throttles(case: Case) -> Iterator[Found]:
-    """Throttles hold replicas back after the reassignment that they were for; during one they are no fault."""
+    """The throttles that outlast the reassignment that they were for; during one they are not a fault."""
     set_: list[tuple[ConfigResource, str, str]] = [
         (resource, name, value)
         for resource, configs in sorted(case.image.configs.resource_data.items())

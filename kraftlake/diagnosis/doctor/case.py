@@ -1,4 +1,4 @@
-"""What the checks look at: the quorum, the soundness of each log, an image, and its past."""
+"""The input of the checks: the quorum, the soundness of each log, an image, and its past."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from kraftlake.replica_manager.logs.log_dirs import LogDirReport
 
 RECENT_HOURS = 24
-"""For how long before the end of the log changes of configs and ACLs, and unclean elections, are found."""
+"""The hours before the end of the log in which changes of configs and ACLs, and unclean elections, are found."""
 WINDOW_MS = 3_600_000
 """The length of the window before the end of the log in which fencings, elections and ISR changes are counted."""
 STUCK_HOURS = 1
-"""From which age on a reassignment counts as stuck."""
+"""The age in hours from which on a reassignment counts as stuck."""
 
 
 @attrs.frozen(kw_only=True)
 class BrokerFolders:
-    """The log directories of a broker beside the image; `broker` is the id in their `meta.properties`."""
+    """The log directories of a broker and the image; `broker` is the id in their `meta.properties`."""
 
     broker: int
     paths: tuple[str, ...]
@@ -50,11 +50,10 @@ class BrokerFolders:
 
 @attrs.frozen(kw_only=True, slots=False)
 class Case:
-    """The cluster as some `sources` have it, the words given; of their `logs` `furthest` is the one that is looked at.
+    """The cluster by some `sources`, the words given; `furthest` is the one of their `logs` that the checks read.
 
-    `replay` has its image, at the offset that was asked for or the last one before `stopped`, the fault that keeps the
-    replay from going on; None where there is no image at all. `as_asked` says that an offset was asked for, so that
-    commands have to name it.
+    `replay` has its image, at the requested offset or the last one before `stopped`, the fault that stops the replay;
+    None where there is no image at all. `as_asked` says that an offset was requested, so that commands have to name it.
     """
 
     sources: tuple[str, ...]
@@ -81,22 +80,22 @@ class Case:
 
     @property
     def window_begin(self) -> int:
-        """The begin of the window in which fencings, elections and the like are counted, in epoch ms."""
+        """The start of the window in which fencings, elections and the like are counted, in epoch ms."""
         return self.end_ms - self.window_ms
 
     @property
     def recent_begin(self) -> int:
-        """The begin of the recent time, in epoch ms."""
+        """The start of the recent time, in epoch ms."""
         return self.end_ms - RECENT_HOURS * 3_600_000
 
     @cached_property
     def timeline(self) -> Timeline:
-        """Since when the image's troubles last."""
+        """The timeline of the image's troubles: since when each of them lasts."""
         return read_timeline(self.source, self.image, recent_ms=self.recent_begin, window_ms=self.window_begin)
 
     @property
     def read_from(self) -> str:
-        """The end of a sentence on the recent time: from which offset on it is known, where that is not all of it."""
+        """The end of a sentence on the recent time: the offset from which it is known, where that is not all of it."""
         begin = self.timeline.late_begin
         return "" if begin is None else f"; the log is read from offset {begin} on"
 
@@ -107,7 +106,7 @@ class Case:
 
     @cached_property
     def offline(self) -> frozenset[str]:
-        """The names of the partitions without a leader, which other checks leave out."""
+        """The names of the partitions without a leader, which the other checks leave out."""
         return frozenset(one.name for one in self.timeline.partitions["offline"])
 
     def partition(self, one: Concerned) -> Any:
@@ -117,7 +116,7 @@ class Case:
         return state
 
     def since(self, things: Iterable[Thing], holds: Callable[[Any], bool]) -> Mapping[Thing, LogPosition | None]:
-        """Since when the value of each thing meets a condition; None where the log does not reach back so far."""
+        """The position since which each thing's value meets a condition; None where the log does not reach that far."""
         wanted = list(things)
         lines = changes_of(self.source, wanted, self.image.offset).lines if wanted else {}
         found: dict[Thing, LogPosition | None] = {}
@@ -128,7 +127,7 @@ class Case:
         return found
 
     def age_ms(self, since: LogPosition | None) -> int | None:
-        """The time from a place in the log up to the image."""
+        """The time from a position in the log up to the image."""
         if since is None or since.timestamp is None or self.end_ms < 0:
             return None
         return self.end_ms - since.timestamp
@@ -137,8 +136,8 @@ class Case:
         """A command line of `kraftlake` with quoted words in the slots of its template.
 
         `{source}` is the log of the image unless another one is given, `{sources}` are all sources. `{at}` and
-        `{range}` are the options for the offset of an image that is not at the end of the log, as it was asked for or
-        the log stops there; `{range}` also begins where the past is known from on. Further `values` are quoted already.
+        `{range}` are the options for the offset of an image before the end of the log, either requested or the offset
+        where the replay stops; `{range}` also begins where the past is known. Further `values` are already quoted.
         """
         is_earlier = self.as_asked or self.stopped is not None
         offset = self.image.offset if self.replay is not None and is_earlier else None
@@ -158,7 +157,7 @@ class Case:
 def brokers_of(paths: Sequence[str | os.PathLike[str]]) -> dict[int, list[str]]:
     """The log directories by broker, by their `meta.properties`.
 
-    Raises UsageError for a directory that does not say which broker it is of.
+    Raises UsageError for a directory that does not name its broker.
     """
     found: dict[int, list[str]] = {}
     for path in path_texts(paths):

@@ -1,4 +1,4 @@
-"""A check: its name, its severity, the command that shows more, what helps, and the function that finds."""
+"""A check: its name, its severity, the command that shows more, the remedies, and the function that finds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kraftlake.diagnosis.doctor.help import Help
 
 @attrs.frozen(kw_only=True)
 class Check:
-    """A check. `text` says what it looks for; `find` gives what it has found, at most once for each severity.
+    """A check. `text` says what it looks for; `find` returns its findings, at most one for each severity.
 
-    `command` is a template of `Case.command`; `state_command`, where there is one, takes its place where the log does
-    not tell since when what was found is so. `helps` holds for every finding that has none of its own, and so destroys
-    nothing. With `of_image` the check needs an image, and its past.
+    `command` is a template of `Case.command`; `state_command`, where set, takes its place where the log does not show
+    since when the finding holds. `helps` applies to every finding without remedies of its own, and so destroys nothing.
+    With `of_image` the check needs an image, and its past.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The logs of all nodes that some sources hold, and of a live quorum, each with what `verify` says of it."""
+"""The logs of all nodes that some sources hold, and of a live quorum, each with its report of `verify`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from kraftlake.runtime.errors import CorruptDataError
 
 @attrs.frozen(kw_only=True)
 class CheckedLog:
-    """The log of a node, of a lake, or of a live quorum; `path` is where it lies, perhaps within an archive.
+    """The log of a node, of a lake, or of a live quorum; `path` is its place, perhaps within an archive.
 
-    `words` are those of a command line that names it. `source` is None where it can't be opened, as `fault` says, and
-    `report` is what `verify` says of it else.
+    `words` name it on a command line. `source` is None where the log can't be opened, and `fault` is the cause;
+    otherwise `report` is the report of `verify`.
     """
 
     path: str
@@ -38,7 +38,7 @@ def checked_logs(
 ) -> tuple[tuple[CheckedLog, ...], CheckedLog]:
     """The logs at the paths of a report, and the one of them that goes furthest.
 
-    `config_words` are those that a command line needs, to ask a live quorum.
+    `config_words` are the words of a command line that are needed to query a live quorum.
     """
     logs: list[CheckedLog] = []
     of_copies: list[CheckedLog] = []

@@ -1,4 +1,4 @@
-"""A check of configs that count for nothing."""
+"""A check of configs that have no effect."""
 
 from __future__ import annotations
 

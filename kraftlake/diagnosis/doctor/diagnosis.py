@@ -1,4 +1,4 @@
-"""One look at a cluster: all checks, their findings by severity, and whether the cluster is healthy."""
+"""The diagnosis of a cluster: all checks, their findings by severity, and whether the cluster is healthy."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 @attrs.frozen(kw_only=True)
 class Diagnosis:
-    """What the checks have found, the worst first.
+    """The findings of the checks, the worst first.
 
-    `image` is what they looked at, None where the log gives none: then nothing is known but of the quorum and the logs.
-    `offset` and `timestamp` (epoch ms) are the image's. `counts` are the cluster's, `sources` the paths read. `unread`
-    are the first offset of the log and the first one whose changes are known, where there are records but no image
-    between them.
+    `image` is the checked image, None where the log has none: then only findings on the quorum and the logs are
+    possible. `offset` and `timestamp` (epoch ms) are the image's. `counts` are the cluster's, `sources` the paths read.
+    `unread` are the first offset of the log and the first one whose changes are known, where there are records but no
+    image between them.
     """
 
     sources: tuple[str, ...]
@@ -72,7 +72,7 @@ class Diagnosis:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether there is an image, and nothing worse than INFO was found."""
+        """Whether there is an image, and no finding is worse than INFO."""
         return self.image is not None and all(finding.severity is Severity.INFO for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
@@ -96,20 +96,20 @@ def diagnose(
     checks: Sequence[Check] = CHECKS,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """Look at a cluster: one source, or those of all nodes that are left; of all their logs the furthest is taken.
+    """Check a cluster: one source, or those of all remaining nodes; of all their logs the furthest is used.
 
-    The addresses of a live quorum (HOST:PORT) are a source, several of them one: its log is fetched, and its leader is
-    asked who fetches. `command_config` is the properties file for those, and `cluster_id` their cluster's, where they
-    don't tell it.
+    The addresses of a live quorum (HOST:PORT) are a source, several of them one: its log is fetched, and its leader
+    reports the fetching nodes. `command_config` is the properties file for these addresses, and `cluster_id` the
+    cluster's id where the quorum does not report it.
 
-    `at` is the offset or time to look at, None the end of the log. `log_dirs` are log directories of brokers, which are
-    compared with the image. Fencings, elections and ISR changes are counted in the `window` before the image. A log
-    that is damaged is looked at as far as it can be replayed. Of logs of two histories no image is checked: the advice
-    would be that of one of them. `progress` is called while logs are fetched and verified.
+    `at` is the offset or time to check, None for the end of the log. `log_dirs` are log directories of brokers, which
+    are compared with the image. Fencings, elections and ISR changes are counted in the `window` before the image. A
+    damaged log is checked as far as it can be replayed. For logs of two histories no image is checked: the advice would
+    hold for only one of them. `progress` is called while logs are fetched and verified.
 
     Raises UsageError where the sources are of several clusters or a log directory is of another or names no broker,
-    NotASourceError where one of them is none, NodeError where a quorum does not answer, OffsetError where `at` is not
-    in the log.
+    NotASourceError where one of them is not a source, NodeError where a quorum does not answer, OffsetError where `at`
+    is not in the log.
     """
     if log_dirs:
         from kraftlake.replica_manager.logs.log_dirs import check_log_dirs
@@ -158,7 +158,7 @@ def _unread(source: LogSource, at: int) -> tuple[int, int] | None:
 def _replayed(
     source: LogSource, at: Moment | None, first_bad: int | None
 ) -> tuple[Replay | None, KraftlakeError | None]:
-    """The replay up to `at`, or up to the last offset before the first one that stops it, and the fault that does."""
+    """The replay up to `at`, or up to the last offset before the first that stops it, and the fault that stops it."""
     moment, stopped = at, None
     while True:
         try:
@@ -179,7 +179,7 @@ def _replayed(
 def _compared(
     image: MetadataImage, paths: Sequence[str | os.PathLike[str]], known: str | None
 ) -> Iterator[BrokerFolders]:
-    """The log directories of each broker beside the image."""
+    """The log directories of each broker, compared with the image."""
     from kraftlake.replica_manager.logs.log_dirs import check_log_dirs, compare_log_dirs
 
     check_log_dirs(paths, cluster_id=known)

@@ -1,4 +1,4 @@
-"""The check of log directories that are gone: what lay there, and what is left of it elsewhere."""
+"""The check of log directories that are gone: their former replicas, and the remaining copies elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OTHERS: Final = "others lead"
 
 @attrs.frozen(kw_only=True)
 class _Gone:
-    """A directory that a broker does not have online; `new` are directories that are new since then."""
+    """A directory that a broker does not have online; `new` are directories that appeared since then."""
 
     broker: int
     directory: Uuid
@@ -63,7 +63,7 @@ def _gone(case: Case) -> Iterator[_Gone]:
 def _lost(
     directory: Uuid, states: Sequence[Registered[BrokerRegistration]]
 ) -> tuple[LogPosition | None, tuple[Uuid, ...]]:
-    """Since when a broker's registration lacks a directory, and the directories that were new in it then."""
+    """The position from which a registration lacks a directory, and the directories that were new in it then."""
     known: set[Uuid] = set()
     since: LogPosition | None = None
     new: tuple[Uuid, ...] = ()
@@ -80,7 +80,7 @@ def _lost(
 
 
 def _left(case: Case, broker: int, topic: str, number: int) -> tuple[str, bool]:
-    """What is left of a partition without its replica on a broker, and whether failed disks alone have its records."""
+    """The remains of a partition without its replica on a broker, and whether only failed disks have its records."""
     image = case.image.topics.get_topic(topic)
     assert image is not None, "it is one of the image"
     state = image.partitions[number]
@@ -149,7 +149,7 @@ def _paths(case: Case) -> dict[Uuid, str]:
 
 
 def _helps(gone: Sequence[_Gone], last: Sequence[Group], *, is_critical: bool) -> tuple[Help, ...]:
-    """What helps; another disk only where every partition is led, so that nothing lay on the old one alone."""
+    """The remedies; another disk only where every partition is led, so that no records were on the old disk alone."""
     told: list[Help] = []
     if last:
         partitions = counted(len({name for group in last for name in group.things}), "partition")

@@ -1,4 +1,4 @@
-"""The replicas that came to another log directory of their broker. Imports numpy."""
+"""The moves of replicas to another log directory of their broker. Imports numpy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESERVED: Final = pa.array([str(one) for one in (LOST, MIGRATING, UNASSIGNED)])
 
 @attrs.frozen(kw_only=True)
 class DirectoryMove:
-    """A replica came to another directory; `others` are the brokers beside its own that led or might lead then."""
+    """A move of a replica to another directory; `others` are the other brokers that led or might lead then."""
 
     at: LogPosition
     topic_id: str
@@ -33,13 +33,13 @@ class DirectoryMove:
 
 
 class DirectoryMoves:
-    """The moves of a log, in its order; the first directory of a replica is no move."""
+    """The moves of a log, in its order; the first directory of a replica is not a move."""
 
     def __init__(self) -> None:
         self.found: list[DirectoryMove] = []
 
     def take(self, changes: PartitionChanges) -> None:
-        """Take in the changes that follow those before."""
+        """Add the changes that follow the earlier ones."""
         whole = HAD | HAS | WRITTEN
         some = np.flatnonzero((changes.flags & whole == whole) & changes.altered)
         if not len(some):

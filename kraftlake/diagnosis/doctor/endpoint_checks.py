@@ -53,7 +53,7 @@ class _Address:
 
     @property
     def is_nowhere(self) -> bool:
-        """Whether nothing can be reached there, not even from the same machine."""
+        """Whether the address reaches no node, not even on the same machine."""
         return not self.host.strip() or not 0 < self.port < 65_536
 
 
@@ -74,7 +74,7 @@ def _addresses(kind: str, nodes: Mapping[int, BrokerRegistration | ControllerReg
 
 @attrs.frozen
 class _Fault:
-    """What is wrong with some addresses, and whether nodes or clients fail by it."""
+    """A fault of some addresses, and whether nodes or clients fail because of it."""
 
     severity: Severity
     reason: str
@@ -82,7 +82,7 @@ class _Fault:
 
 
 def _unreachable(addresses: Sequence[_Address]) -> Iterator[_Fault]:
-    """Addresses of one machine in a cluster of several; where all are on one, they are sound."""
+    """Addresses of one machine in a cluster of several; on a single machine they are sound."""
     local = [one for one in addresses if one.is_of_one_machine and not one.is_nowhere]
     others = [one for one in addresses if not one.is_of_one_machine and not one.is_nowhere]
     if not others or len({one.node for one in addresses}) < 2:
@@ -102,7 +102,7 @@ def _nowhere(addresses: Sequence[_Address]) -> Iterator[_Fault]:
 
 
 def _shared(addresses: Sequence[_Address]) -> Iterator[_Fault]:
-    """Nodes that advertise the same host and port: one that is fenced may be the registration of one that is gone."""
+    """Nodes that advertise the same host and port: a fenced one may be the registration of a node that is gone."""
     by_place: dict[tuple[str, int], list[_Address]] = {}
     for one in addresses:
         if not one.is_nowhere:
@@ -117,7 +117,7 @@ def _shared(addresses: Sequence[_Address]) -> Iterator[_Fault]:
 
 
 def _uneven(addresses: Sequence[_Address]) -> Iterator[_Fault]:
-    """Listeners that some nodes lack: brokers reach each other by one that all of them have."""
+    """Listeners that some nodes lack: brokers reach each other by a listener that all of them have."""
     names: dict[str, set[str]] = {}
     for one in addresses:
         if not one.fenced:
@@ -139,7 +139,7 @@ def _uneven(addresses: Sequence[_Address]) -> Iterator[_Fault]:
 
 
 def _other_protocols(addresses: Sequence[_Address]) -> Iterator[_Fault]:
-    """Listeners whose security protocol differs between nodes: each connects with its own."""
+    """Listeners whose security protocol differs between nodes: each node connects with its own."""
     by_listener: dict[str, dict[str, list[str]]] = {}
     for one in addresses:
         if not one.fenced:
@@ -208,7 +208,7 @@ _COMMANDS: Final = {
 
 
 def _current(case: Case, controllers: Mapping[int, ControllerRegistration]) -> dict[int, ControllerRegistration]:
-    """The controllers that are voters, where the log names these: the registrations of others may be left over."""
+    """The controllers that are voters, where the log names the voters: other registrations may be left over."""
     voters = {voter.id for voter in case.quorum.voters}
     return {id_: one for id_, one in controllers.items() if not voters or id_ in voters}
 

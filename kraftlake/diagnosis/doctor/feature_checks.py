@@ -21,7 +21,7 @@ from kraftlake.records.metadata_version import ALL
 from kraftlake.runtime.words import in_words
 
 _NONE: Final = VersionRange(0, 0)
-"""What a node supports of a feature that it does not name, as Kafka counts it."""
+"""The support of a node for a feature that it does not name, as Kafka assumes it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +35,7 @@ class _Node:
 
 
 def _nodes(case: Case) -> Iterator[_Node]:
-    """All registered nodes: the controller asks each of them, fenced brokers and controllers without a vote too."""
+    """All registered nodes: the controller asks each of them, fenced brokers and non-voting controllers too."""
     cluster, history = case.image.cluster, case.timeline.registrations
     voters = {voter.id for voter in case.quorum.voters}
     for broker_id, broker in sorted(cluster.brokers.items()):
@@ -89,7 +89,7 @@ def _held(case: Case) -> Iterator[Found]:
 
 
 def _command(holder: str) -> str:
-    """The template of the command that shows what a node supports, or at least the node."""
+    """The template of the command that shows a node's supported levels, or at least the node."""
     kind, id_ = holder.split()
     if kind == "broker":
         return f"blame {{source}} broker/{id_}/features{{at}}"
@@ -97,7 +97,7 @@ def _command(holder: str) -> str:
 
 
 def _unregistration(case: Case, holders: Sequence[str]) -> Iterator[Help]:
-    """The registrations of brokers that are fenced and host nothing, so that nothing is lost but these."""
+    """The removal of the registrations of fenced brokers that host no replicas: no data is lost."""
     counts, brokers = count_partitions_of_brokers(case.image), case.image.cluster.brokers
     ids = [int(holder.split()[1]) for holder in holders if holder.startswith("broker")]
     gone = [id_ for id_ in ids if brokers[id_].fenced and not counts[id_].led + counts[id_].followed]
@@ -142,7 +142,7 @@ def _held_back(case: Case) -> Iterator[tuple[str, Group]]:
 def _unregistered(case: Case) -> Iterator[tuple[str, Group]]:
     """The voters whose levels are unknown, which keeps the controller from any upgrade.
 
-    Where no controller has registered at all, the cluster has just begun, or its log is not that of a controller.
+    Where no controller has registered at all, the cluster has just begun, or the log is not that of a controller.
     """
     version, controllers = case.image.features.metadata_version, case.image.cluster.controllers
     missing = [voter.id for voter in case.quorum.voters if voter.id not in controllers]

@@ -1,4 +1,4 @@
-"""What a check finds: its severity, the things concerned, since when, and what helps."""
+"""A finding of a check: its severity, the things concerned, since when, and the remedies."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kraftlake.diagnosis.doctor.help import Help
 
 
 class Severity(enum.IntEnum):
-    """How much a finding hurts; the lower, the worse. Only what is above INFO makes a cluster unhealthy."""
+    """The severity of a finding; the lower, the worse. Only findings above INFO make a cluster unhealthy."""
 
     CRITICAL = 0
     """Data can't be read or written, or may be lost."""
     WARNING = 1
     """Redundancy is lost, or a change is stuck."""
     INFO = 2
-    """Good to know; no fault."""
+    """Worth knowing; not a fault."""
 
     @property
     def word(self) -> str:
@@ -29,10 +29,10 @@ class Severity(enum.IntEnum):
 
 @attrs.frozen(kw_only=True)
 class Found:
-    """What a check returns: a sentence and the groups of things; the rest where it is not the check's own.
+    """The result of a check: a sentence, the groups of things, and fields that override the check's own.
 
-    `lasts` says that it is still so, and did not only happen. `helps` takes the place of the check's where it is not
-    empty: what is destructive stands here alone, as it needs evidence.
+    `lasts` says that the finding still holds, and is not a past event. `helps` replaces the check's where it is not
+    empty: destructive remedies appear here alone, as they need evidence.
     """
 
     sentence: str
@@ -45,7 +45,7 @@ class Found:
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """A finding of the check `check`. `command` shows more, `helps` says what helps, the first thing to do first."""
+    """A finding of the check `check`. `command` shows more, `helps` are the remedies in the order of their use."""
 
     check: str
     severity: Severity
@@ -62,12 +62,12 @@ class Finding:
 
     @property
     def since(self) -> LogPosition | None:
-        """Where the oldest group began; None where that is not known of a group."""
+        """The start of the oldest group; None where it is unknown for a group."""
         return earliest(group.since for group in self.groups)
 
     @property
     def says_more(self) -> bool:
-        """Whether the groups have more to say than the sentence."""
+        """Whether the groups have details beyond the sentence."""
         return len(self.groups) > 1 or any(group.reason not in self.sentence for group in self.groups)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What helps with folders of a broker that are missing or that no replica has: first of all to keep the only copies."""
+"""Remedies for folders of a broker that are missing or that no replica has: first of all, keep the only copies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED: Final = 3
 
 
 def missing_helps(case: Case) -> Iterator[Help]:
-    """What brings back replicas without a folder: their leaders, or where there is none only the folder itself."""
+    """Remedies that bring back replicas without a folder: from their leaders, or else only from the folder itself."""
     refilled = 0
     only: list[str] = []
     for folders in case.folders:
@@ -44,7 +44,7 @@ def missing_helps(case: Case) -> Iterator[Help]:
 
 
 def stray_helps(case: Case) -> Iterator[Help]:
-    """What to do with folders without a replica: those whose records the log says are not needed may be deleted."""
+    """Remedies for folders without a replica: those whose records the log shows to be unneeded may be deleted."""
     strays = [finding for folders in case.folders for finding in folders.report.strays]
     deleted = dict(_deleted_topics(case, strays))
     groups: dict[tuple[str, LogPosition | None], list[str]] = {}
@@ -79,7 +79,7 @@ def stray_helps(case: Case) -> Iterator[Help]:
 
 
 def _not_needed(case: Case, finding: Any, deleted: dict[Uuid, LogPosition]) -> tuple[str, LogPosition | None] | None:
-    """Why the records in a folder are not needed, and since when; None where nothing says so."""
+    """The reason why the records in a folder are not needed, and since when; None where nothing shows it."""
     if finding.topic_id is None:
         return None
     if finding.topic_id in deleted:
@@ -92,7 +92,7 @@ def _not_needed(case: Case, finding: Any, deleted: dict[Uuid, LogPosition]) -> t
 
 
 def _deleted_topics(case: Case, strays: Iterable[Any]) -> Iterator[tuple[Uuid, LogPosition]]:
-    """The topics of the folders that the log says were deleted, by id, and where."""
+    """The folders' topics that the log shows to be deleted, by id, and the positions of the deletions."""
     ids = {finding.topic_id for finding in strays if finding.topic_id is not None}
     names = {finding.partition.rpartition("-")[0] for finding in strays if finding.topic_id is not None}
     lines = changes_of(case.source, map(Thing.topic, names), case.image.offset).lines if names else {}

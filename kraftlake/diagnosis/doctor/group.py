@@ -1,4 +1,4 @@
-"""Things with the same trouble for the same reason, and where in the log it began."""
+"""Things with the same trouble for the same reason, and the position in the log at which it began."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import attrs
 
 @attrs.frozen(kw_only=True, order=True)
 class LogPosition:
-    """A place in the log: an offset, and the time of its batch in epoch ms, None where the batch has none."""
+    """A position in the log: an offset, and the time of its batch in epoch ms, None where the batch has none."""
 
     offset: int
     timestamp: int | None = attrs.field(order=False)
 
     @classmethod
     def of(cls, offset: int, time: int) -> LogPosition:
-        """The place of an offset whose time is -1 for none."""
+        """The position of an offset whose time is -1 for none."""
         return cls(offset=offset, timestamp=None if time < 0 else time)
 
     def to_json(self) -> dict[str, Any]:
@@ -27,25 +27,25 @@ class LogPosition:
 
 @attrs.frozen(kw_only=True)
 class Group:
-    """Things with the same trouble for the same reason; `since` is None where the log does not reach back so far."""
+    """Things with the same trouble for the same reason; `since` is None where the log does not reach that far back."""
 
     reason: str
     things: tuple[str, ...]
     since: LogPosition | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The reason, the things and where it began."""
+        """The reason, the things and the position at which it began."""
         since = None if self.since is None else self.since.to_json()
         return {"reason": self.reason, "things": list(self.things), "since": since}
 
 
 def latest(positions: Iterable[LogPosition | None]) -> LogPosition | None:
-    """The last of some places; None where one of them is unknown, and for none."""
+    """The last of some positions; None where one of them is unknown, and for none."""
     known = list(positions)
     return max((one for one in known if one is not None), default=None) if None not in known else None
 
 
 def earliest(positions: Iterable[LogPosition | None]) -> LogPosition | None:
-    """The first of some places; None where one of them is unknown, and for none."""
+    """The first of some positions; None where one of them is unknown, and for none."""
     known = list(positions)
     return min((one for one in known if one is not None), default=None) if None not in known else None

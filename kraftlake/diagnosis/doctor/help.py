@@ -1,4 +1,4 @@
-"""What helps with a finding: what to do, what that risks, what of the case justifies it, and what it costs."""
+"""A remedy for a finding: an action, its risk, the evidence that justifies it, and its cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraftlake.diagnosis.doctor.group import Group
 
 
 class HelpRisk(enum.Enum):
-    """What an action does to data; all but SAFE may destroy some that nothing brings back."""
+    """The effect of an action on data; all but SAFE may destroy data that nothing brings back."""
 
     SAFE = "safe"
     DELETE = "delete"
@@ -34,10 +34,10 @@ class HelpRisk(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class Help:
-    """Something to do about a finding, or a sentence why nothing helps.
+    """An action for a finding, or a sentence why no action remedies.
 
-    `evidence` is what of the case justifies it, `cost` what is lost or spent by it: a destructive action has both, and
-    its risk is the one that its words name, so that no advice destroys data without saying why and what.
+    `evidence` is the part of the case that justifies it, `cost` the loss or expense: a destructive action has both, and
+    its risk is the one that its words name, so that no advice destroys data without the reason and the loss.
     """
 
     action: str
@@ -56,7 +56,7 @@ class Help:
             raise ValueError(f"{self.action!r} is destructive: it needs evidence that names things, and its cost")
 
     def to_json(self) -> dict[str, Any]:
-        """The help as `kraftlake doctor --json` prints it; the cost is null where there is none."""
+        """The remedy as `kraftlake doctor --json` prints it; the cost is null where there is none."""
         return {
             "action": self.action,
             "risk": self.risk.value,
@@ -66,12 +66,12 @@ class Help:
 
 
 def safe(*actions: str) -> tuple[Help, ...]:
-    """Helps that destroy nothing, the first thing to do first."""
+    """Remedies that destroy nothing, in the order of their use."""
     return tuple(Help(action=action) for action in actions)
 
 
 def risks_named(text: str) -> frozenset[HelpRisk]:
-    """The risks of the actions that a text names; what it warns of (`Do not …`, `Never …`) is no advice."""
+    """The risks of the actions that a text names; actions that it warns of (`Do not …`, `Never …`) are not advice."""
     advice = " ".join(clause for clause in _CLAUSES.split(text) if not _WARNING.match(clause))
     return frozenset(risk for risk, words in _WORDS.items() if words.search(advice))
 

@@ -21,7 +21,7 @@ from kraftlake.runtime.words import counted, in_words
 
 @attrs.frozen(kw_only=True)
 class _Turns:
-    """How often a process, or one at the same place, came back after another: the first and last time, and both."""
+    """The returns of a process, or of one at the same place, after another: number, first and last time, and both."""
 
     count: int
     first: LogPosition
@@ -32,20 +32,20 @@ class _Turns:
 
     @property
     def is_split(self) -> bool:
-        """Whether both have log directories of their own, and so other data."""
+        """Whether both have log directories of their own, and so different data."""
         one, other = _disks(self.one), _disks(self.other)
         return bool(one and other) and one.isdisjoint(other)
 
     @property
     def severity(self) -> Severity:
-        """One return to the data of before may be a move that was taken back."""
+        """The severity; a single return to the earlier data may be a move that was taken back."""
         if not self.of_process and self.count == 1:
             return Severity.INFO
         return Severity.CRITICAL if self.is_split else Severity.WARNING
 
 
 def _turns(states: Sequence[Registered[Any]]) -> _Turns | None:
-    """The turns that two processes take; restarts are new each time.
+    """The alternation of two processes with one id; restarts are new each time.
 
     An incarnation that registers again after another one was still running: one such return is proof.
     """
@@ -60,7 +60,7 @@ def _turns(states: Sequence[Registered[Any]]) -> _Turns | None:
 
 
 def _returns(starts: Sequence[Registered[Any]], keys: Sequence[Any]) -> list[tuple[LogPosition, Any, Any]]:
-    """Where a key comes back after another one: the place in the log, and both states."""
+    """The returns of a key after another one: the position in the log, and both states."""
     return [
         (start.since, start.state, before.state)
         for number, (before, start) in enumerate(pairwise(starts), start=1)
@@ -69,7 +69,7 @@ def _returns(starts: Sequence[Registered[Any]], keys: Sequence[Any]) -> list[tup
 
 
 def _places(starts: Sequence[Registered[Any]]) -> Iterator[Any]:
-    """What each process has of its machine: the addresses, the rack and the disks, of which one may fail or be new."""
+    """The machine of each process: the addresses, the rack and the disks, of which one may fail or be new."""
     machines: list[set[Any]] = []
     for start in starts:
         disks = _disks(start.state)
@@ -91,7 +91,7 @@ def _addresses(state: Any) -> tuple[str, ...]:
 
 
 def _described(state: Any, other: Any) -> str:
-    """What distinguishes a process from the other one."""
+    """The differences of a process from the other one."""
     told = [in_words(_addresses(state)) or "no address"]
     if _disks(state) not in (set(), _disks(other)):
         told.append(f"directory {in_words(state.directories)}")

@@ -22,7 +22,7 @@ from kraftlake.runtime.words import counted, in_words
 
 
 def _groups(ones: Iterable[Concerned], reason: Callable[[Concerned], str]) -> tuple[Group, ...]:
-    """The partitions by reason and time, the oldest first; those of one log batch have the same time."""
+    """The partitions by reason and time, the oldest first; partitions of one log batch have the same time."""
     found: dict[tuple[str, int | None], list[Concerned]] = {}
     for one in ones:
         found.setdefault((reason(one), None if one.since is None else one.since.timestamp), []).append(one)
@@ -85,7 +85,7 @@ def _missing(case: Case, state: Any) -> str:
 
 
 def _reassignments(case: Case) -> Iterator[Found]:
-    """Those that are old, or wait for a broker that can't catch up, are a fault; the others are none."""
+    """The reassignments; those that are old or wait for a broker that can't catch up are a fault, others are not."""
     old: list[Concerned] = []
     blocked: list[Concerned] = []
     running: list[Concerned] = []

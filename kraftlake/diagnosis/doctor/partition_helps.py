@@ -1,4 +1,4 @@
-"""What helps partitions in trouble: by the states of their replicas, and what it costs where that is not enough."""
+"""Remedies for partitions in trouble: by the states of their replicas, with the cost where these do not suffice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LEADERS: Final = {
     ReplicaState.ACTIVE: "Look at the log of the active controller: {brokers} may lead {of} and {was} not elected. It "
     "elects {it} when {it} {is_} unfenced, and so after a restart.",
 }
-"""What brings back the brokers that may lead a partition without a loss."""
+"""The remedies that bring back the brokers that may lead a partition without a loss."""
 
 _FOLLOWERS: Final = {
     ReplicaState.FENCED: "Start {brokers}: {its} replicas of {of} catch up.",
@@ -45,11 +45,11 @@ _FOLLOWERS: Final = {
     ReplicaState.ACTIVE: "Look at the disks, the network and the throttles of {brokers}: {they} run{s}, and {its} "
     "replicas of {of} do not catch up.",
 }
-"""What brings back replicas that are out of sync, while another one leads."""
+"""The remedies that bring back replicas that are out of sync while another replica leads."""
 
 
 def offline_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
-    """What gives partitions a leader: start what may lead; an unclean election only of those for which that is lost."""
+    """Remedies that restore leaders: start eligible brokers; an unclean election only where all of these are lost."""
     states = ReplicaStates()
     lost: dict[str, list[Concerned]] = defaultdict(list)
     stranded: list[str] = []
@@ -98,7 +98,7 @@ def _stranded(names: Sequence[str]) -> Iterator[Help]:
 
 
 def _shown(names: Sequence[str]) -> str:
-    """A few names, of more their number."""
+    """The first names, or the number of names where they are many."""
     return in_words(names) if len(names) <= _NAMED else counted(len(names), "partition")
 
 
@@ -106,7 +106,7 @@ _NAMED: Final = 3
 
 
 def follower_helps(case: Case, every: Iterable[Concerned]) -> tuple[Help, ...]:
-    """What brings the replicas of some partitions into sync."""
+    """Remedies that bring the replicas of some partitions into sync."""
     states = ReplicaStates()
     for one in every:
         partition = case.partition(one)
@@ -116,7 +116,7 @@ def follower_helps(case: Case, every: Iterable[Concerned]) -> tuple[Help, ...]:
 
 
 def reassignment_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
-    """What ends reassignments; a cancellation only where one waits in vain and can be taken back."""
+    """Remedies that end reassignments; a cancellation only where one waits in vain and can be taken back."""
     states = ReplicaStates()
     stuck: dict[str, list[Concerned]] = defaultdict(list)
     no_way_back: list[str] = []
@@ -142,11 +142,11 @@ _TARGETS: Final = {
     ReplicaState.ACTIVE: "Look at the disks and the network of {brokers}, which {is_} active: the reassignment of {of} "
     "waits for {it} to catch up.",
 }
-"""What lets the new replicas of a reassignment catch up."""
+"""The remedies that let the new replicas of a reassignment catch up."""
 
 
 def _way_back(image: MetadataImage, partition: Any) -> list[int]:
-    """The replicas that a cancelled reassignment goes back to and that can be used: in sync, on an active broker."""
+    """The replicas that a cancelled reassignment returns to and that are usable: in sync, on an active broker."""
     originals = [broker for broker in partition.isr if broker not in partition.adding_replicas]
     return [b for b in originals if ReplicaState.of(image, partition, b) is ReplicaState.ACTIVE]
 

@@ -1,4 +1,4 @@
-"""Which partitions are in trouble, and at which change of the log each of them came to that. Imports numpy."""
+"""The partitions in trouble, and the change of the log at which the trouble of each began. Imports numpy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PartitionKey = tuple[str, int]
 
 @attrs.frozen(kw_only=True)
 class Concerned:
-    """A partition that meets a condition at the end; `led_by` led it before it began to, -1 for no broker."""
+    """A partition that meets a condition at the end; `led_by` led it before the condition began, -1 for no broker."""
 
     topic: str
     topic_id: str
@@ -67,7 +67,7 @@ def concerned_in(image: MetadataImage) -> dict[str, dict[PartitionKey, Concerned
 
 
 class PartitionTimes:
-    """Where the partitions that are concerned at the end began to be, and all unclean elections."""
+    """The changes at which partitions began to meet conditions that they meet at the end, and unclean elections."""
 
     def __init__(self, image: MetadataImage, now: Mapping[str, dict[PartitionKey, Concerned]]) -> None:
         self.found = {name: dict(found) for name, found in now.items()}
@@ -78,7 +78,7 @@ class PartitionTimes:
         self._ids = pa.array([*self._min_isr], pa.string())
 
     def take(self, changes: PartitionChanges) -> None:
-        """Take in the changes that follow those before."""
+        """Add the changes that follow the earlier ones."""
         if len(changes):
             self._note_unclean(changes)
         if not len(self._ids) or not len(changes):
@@ -97,7 +97,7 @@ class PartitionTimes:
                 self._note(name, changes, before, condition(after, min_isr) & ~(had & condition(before, min_isr)))
 
     def _note(self, name: str, changes: PartitionChanges, before: PartitionColumns, begins: Any) -> None:
-        """Keep where a condition begins; a later change of the same partition replaces an earlier one."""
+        """Record the start of a condition; a later change of the same partition replaces an earlier one."""
         rows = np.flatnonzero(begins)[::-1]
         _, last = np.unique(changes.places[rows], return_index=True)
         rows = rows[last]
@@ -116,7 +116,7 @@ class PartitionTimes:
         return np.array([self._min_isr[id_] for id_ in ids], np.int32)[which]
 
     def _note_unclean(self, changes: PartitionChanges) -> None:
-        """Keep the elections that are unclean as Kafka's metric counts them: the leader has to recover."""
+        """Record the elections that are unclean as Kafka's metric counts them: the leader has to recover."""
         some = np.flatnonzero(changes.unclean > 0)
         if not len(some):
             return

@@ -22,7 +22,7 @@ from kraftlake.runtime.words import counted, in_words
 
 
 def _is_partly_seen(case: Case) -> bool:
-    """Whether one source alone was given, of a quorum of more: then nothing follows from what it lacks."""
+    """Whether one source alone was given, of a quorum of several: its missing records then prove nothing."""
     report = case.quorum
     seen = {copy.properties.node_id for copy in report.copies if report.role_of(copy) is Role.VOTER}
     return len(case.logs) == 1 and (not report.voters or any(voter.id not in seen for voter in report.voters))
@@ -47,7 +47,7 @@ def _no_election(case: Case) -> Iterator[Found]:
 
 
 def _two_histories(case: Case) -> Iterator[Found]:
-    """The histories beside the first one, with what the voters would do that are here."""
+    """The histories besides the first one, with what the present voters would do."""
     for found in _held_alone("two_histories", odd_histories(case.quorum)):
         elected = _bad(case, "election_of_histories")
         groups = (*found.groups, *(Group(reason=one.sentence, things=one.things) for one in elected))
@@ -64,7 +64,7 @@ def _unplaced(case: Case) -> Iterator[Found]:
 
 
 def _held_alone(check: str, verdicts: Iterable[Verdict]) -> Iterator[Found]:
-    """One finding of the verdicts of a kind, a group for what the logs of each history have alone."""
+    """One finding of the verdicts of a kind, with a group for the records that only the logs of each history have."""
     told = [one for one in verdicts if one.check == check]
     if told:
         held = dict.fromkeys(held for one in told for held in one.held)
@@ -98,7 +98,7 @@ def _partly_seen(case: Case) -> Iterator[Found]:
 
 
 def _silent(case: Case) -> Iterator[Found]:
-    """Voters alone: a broker that was shut down in order is an observer that has stopped fetching."""
+    """The voters that have stopped fetching; a broker that was shut down cleanly is an observer and does not count."""
     running = case.quorum.running
     silent = [copy for copy in case.quorum.fetching_voters if copy.fetching is not None and copy.fetching.is_silent]
     if running is None or not silent:
@@ -126,7 +126,7 @@ def _silence(copy: LogCopy, end_offset: int) -> Group:
 
 
 def _stopped(case: Case) -> Iterator[Found]:
-    """The replay does not go on to the end of the log, or to the offset that was asked for."""
+    """The fault that stops the replay before the end of the log, or before the requested offset."""
     if case.stopped is None:
         return
     known = "there is no image at all"
@@ -141,7 +141,7 @@ def _stopped(case: Case) -> Iterator[Found]:
 
 
 def _unsound(case: Case) -> Iterator[Found]:
-    """What `verify` has found in each log, the first problem in full."""
+    """The problems that `verify` has found in each log, the first one in full."""
     told = [(log, problem) for log in case.logs for problem in _problems(case, log)]
     faults = [log for log in case.logs if log.fault is not None]
     groups = [Group(reason=f"{problem}", things=_places(case, log, problem)) for log, problem in told]
@@ -160,7 +160,7 @@ def _unsound(case: Case) -> Iterator[Found]:
 
 
 def _problems(case: Case, log: CheckedLog) -> tuple[Problem, ...]:
-    """The problems of a log but for the one that stops the replay, which is a finding of its own."""
+    """The problems of a log except the one that stops the replay, which is a finding of its own."""
     found = () if log.report is None else log.report.problems
     stops = "" if case.stopped is None or log is not case.furthest else str(case.stopped)
     return tuple(problem for problem in found if problem.message not in stops)

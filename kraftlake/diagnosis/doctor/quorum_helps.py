@@ -1,4 +1,4 @@
-"""What helps a quorum and its logs: only what the logs here show to lose nothing, else with what it costs."""
+"""Remedies for a quorum and its logs: only those that the logs here prove to lose nothing, else with their cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kraftlake.runtime.words import counted, in_words
 
 
 def election_helps(case: Case) -> Iterator[Help]:
-    """What gives the voters a leader; new controllers only where the furthest log here is whole."""
+    """Remedies that give the voters a leader; new controllers only where the furthest log here is whole."""
     report = case.quorum
     damaged = [copy for copy in report.copies if report.role_of(copy) is Role.VOTER and copy.fault is not None]
     known = {copy.properties.node_id for copy in (*damaged, *report.voting.values())}
@@ -50,7 +50,7 @@ def election_helps(case: Case) -> Iterator[Help]:
 
 
 def stopped_helps(case: Case) -> tuple[Help, ...]:
-    """What helps where a log can't be replayed to its end: another copy, or a release that knows its records."""
+    """Remedies where a log can't be replayed to its end: another copy, or a release that knows its records."""
     if isinstance(case.stopped, CorruptDataError):
         return ()  # as the check says: the log of another node
     return safe(
@@ -60,7 +60,7 @@ def stopped_helps(case: Case) -> tuple[Help, ...]:
 
 
 def unsound_helps(case: Case, told: Sequence[tuple[CheckedLog, Problem]]) -> Iterator[Help]:
-    """What helps with damaged files: older snapshots, and the logs of a majority that has all of it."""
+    """Remedies for damaged files: older snapshots, and the logs of a majority that has all records."""
     for log in dict.fromkeys(log for log, _ in told):
         problems = [problem for other, problem in told if other is log]
         damaged = sorted({problem.file for problem in problems if problem.in_snapshot and problem.file is not None})
@@ -71,7 +71,7 @@ def unsound_helps(case: Case, told: Sequence[tuple[CheckedLog, Problem]]) -> Ite
 
 
 def _without_snapshots(log: CheckedLog, damaged: Sequence[str]) -> Iterator[Help]:
-    """The log, which is sound, replayed from another snapshot, or from its beginning."""
+    """The replay of the log, which is sound, from another snapshot, or from its beginning."""
     if log.source is None:
         return
     reader = log.source.reader
@@ -92,9 +92,9 @@ def _without_snapshots(log: CheckedLog, damaged: Sequence[str]) -> Iterator[Help
 
 
 def _fetched_again(case: Case, log: CheckedLog) -> Iterator[Help]:
-    """The log of a node made anew from the leader's, where a majority of the voters has all of it without that node.
+    """The refetch of a node's log from the leader, where a majority of the voters has all of it without that node.
 
-    A log of which nothing can be read might be another quorum's, and is kept.
+    A log without a readable record might be another quorum's, and is kept.
     """
     report = case.quorum
     copy = next((one for one in report.copies if one.path == log.path), None)
@@ -121,7 +121,7 @@ def _fetched_again(case: Case, log: CheckedLog) -> Iterator[Help]:
 
 
 def directory_helps(case: Case) -> Iterator[Help]:
-    """What gives a node its vote back: the directory that it had; a change of the voters only where a leader can be."""
+    """Remedies that give a node its vote back: its former directory; new voters only where a leader is possible."""
     report = case.quorum
     ids = {voter.id: voter.directory_id for voter in report.voters}
     for copy in report.copies:

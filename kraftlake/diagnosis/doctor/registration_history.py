@@ -1,4 +1,4 @@
-"""What each broker and controller was registered as, one state after the other. Imports numpy."""
+"""The registrations of each broker and controller, one state after the other. Imports numpy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ R = TypeVar("R", BrokerRegistration, ControllerRegistration)
 
 @attrs.frozen(kw_only=True)
 class Registered(Generic[R]):
-    """What a node was registered as from a place in the log on; None for not registered.
+    """The registration of a node from a position in the log on; None for not registered.
 
-    The place is None for what the log begins with.
+    The position is None for the states with which the log begins.
     """
 
     state: R | None
@@ -32,17 +32,17 @@ class Registered(Generic[R]):
 
 @attrs.frozen(kw_only=True)
 class Loss:
-    """A broker that was unfenced is fenced, or was replaced; `orderly` after a controlled shutdown."""
+    """The end of a broker's unfenced state, by fencing or a replacement; `orderly` after a controlled shutdown."""
 
     at: LogPosition
     orderly: bool
 
 
 class RegistrationHistory:
-    """The states of all brokers and controllers by node id, in the order of the log, after what was taken."""
+    """The states of all brokers and controllers by node id, in the order of the log, up to the last added change."""
 
     def __init__(self, image: MetadataImage) -> None:
-        """Begin with the registrations of an image."""
+        """Initialize with the registrations of an image."""
         self.brokers: dict[int, list[Registered[BrokerRegistration]]] = {
             id_: [Registered(state=one, since=None)] for id_, one in image.cluster.brokers.items()
         }
@@ -51,7 +51,7 @@ class RegistrationHistory:
         }
 
     def take(self, others: Iterable[OtherChange]) -> None:
-        """Take in the changes that follow those before."""
+        """Add the changes that follow the earlier ones."""
         for other in others:
             changed, at = other.change.cluster_delta, LogPosition.of(other.offset, other.time)
             if changed is None:
@@ -62,9 +62,9 @@ class RegistrationHistory:
                 self.controllers.setdefault(id_, []).append(Registered(state=controller, since=at))
 
     def unchanged_since(self, node: str, of: Callable[[Any], object]) -> LogPosition | None:
-        """Since when a part of the registration of `broker 3` or `controller 3` is as it is now.
+        """The position from which a part of the registration of `broker 3` or `controller 3` has been unchanged.
 
-        A voter is a controller. None where the log does not reach back so far.
+        A voter is a controller. None where the log does not reach that far back.
         """
         kind, id_ = node.split()
         history: Mapping[int, Sequence[Registered[Any]]] = self.brokers if kind == "broker" else self.controllers
@@ -76,7 +76,7 @@ class RegistrationHistory:
         return since
 
     def losses(self, broker: int) -> list[Loss]:
-        """The times at which a broker stopped being unfenced."""
+        """The positions at which a broker stopped being unfenced."""
         return [
             Loss(at=after.since, orderly=before.state.in_controlled_shutdown)
             for before, after in pairwise(self.brokers.get(broker, ()))
@@ -86,7 +86,7 @@ class RegistrationHistory:
 
 
 def incarnations(states: Sequence[Registered[R]]) -> Iterator[Registered[R]]:
-    """The first state of each process in turn: another incarnation than that of the registration before it."""
+    """The first state of each process in turn: its incarnation differs from that of the registration before it."""
     last = None
     for one in states:
         if one.state is not None and one.state.incarnation_id != last:
@@ -95,18 +95,18 @@ def incarnations(states: Sequence[Registered[R]]) -> Iterator[Registered[R]]:
 
 
 def state_at(states: Sequence[Registered[R]], offset: int) -> R | None:
-    """What a node was registered as after an offset."""
+    """The registration of a node after an offset."""
     place = place_at(states, offset)
     return states[place].state if place >= 0 else None
 
 
 def place_at(states: Sequence[Registered[R]], offset: int) -> int:
-    """The place of the state after an offset, -1 for none."""
+    """The index of the state after an offset, -1 for none."""
     return bisect_right(states, offset, key=lambda one: -1 if one.since is None else one.since.offset) - 1
 
 
 def failed_directories(states: Sequence[Registered[BrokerRegistration]]) -> dict[Uuid, LogPosition | None]:
-    """The directories that a broker's last process had and lost while it ran: these were not taken out of log.dirs."""
+    """The directories that a broker's last process had and lost while it ran: these were not removed from log.dirs."""
     failed: dict[Uuid, LogPosition | None] = {}
     for before, after in pairwise(states):
         if before.state is None or after.state is None or before.state.incarnation_id != after.state.incarnation_id:

@@ -1,4 +1,4 @@
-"""Replicas whose log directory was gone and that were made anew in another one, where no other had their records."""
+"""Replicas that were created anew after the loss of their log directory, where no other replica had their records."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kraftlake.records.uuid import Uuid
 
 @attrs.frozen(kw_only=True)
 class ReplacedReplica:
-    """The replica of `partition` on a broker lay in `lost`, and is in `directory` since a place in the log.
+    """The replica of `partition` on a broker was in `lost`, and is in `directory` since a position in the log.
 
-    `has_leader` says whether the partition is led now, by a replica that lacks what lay there.
+    `has_leader` says whether the partition is led now, by a replica that lacks the records in `lost`.
     """
 
     partition: str
@@ -30,7 +30,7 @@ class ReplacedReplica:
 
 
 def replaced_replicas(case: Case) -> dict[str, dict[int, ReplacedReplica]]:
-    """By partition and broker the replicas that were replaced: lately, or still without a leader."""
+    """The replaced replicas by partition and broker: replaced lately, or still without a leader."""
     chains: dict[tuple[str, int, int], list[DirectoryMove]] = {}
     for move in case.timeline.moves:
         chain = chains.setdefault((move.topic_id, move.partition, move.broker), [])

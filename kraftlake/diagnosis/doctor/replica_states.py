@@ -1,4 +1,4 @@
-"""The state of the broker and of the log directory that a replica is on, and what brings such replicas back."""
+"""The states of the broker and of the log directory of a replica, and the remedies that bring such replicas back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.runtime.words import counted
 
 
 class ReplicaState(enum.Enum):
-    """Whether a replica can be used, and what is wrong else; the first that holds."""
+    """Whether a replica can be used, and otherwise its fault; the first that applies."""
 
     NOT_REGISTERED = "not registered"
     NO_DIRECTORY = DIRECTORY_FAILED
@@ -25,7 +25,7 @@ class ReplicaState(enum.Enum):
 
     @classmethod
     def of(cls, image: MetadataImage, partition: PartitionRegistration, broker: int) -> ReplicaState:
-        """The state of the replica of a partition on a broker; an image does not tell which are REPLACED."""
+        """The state of the replica of a partition on a broker; an image does not show which are REPLACED."""
         registration = image.cluster.brokers.get(broker)
         if registration is None:
             return cls.NOT_REGISTERED
@@ -38,7 +38,7 @@ class ReplicaState(enum.Enum):
 
     @property
     def is_lost(self) -> bool:
-        """Whether starting the broker does not bring the replica back as it was: the broker or its disk has gone."""
+        """Whether starting the broker does not restore the replica: the broker or its disk has gone."""
         return self in (ReplicaState.NOT_REGISTERED, ReplicaState.NO_DIRECTORY, ReplicaState.REPLACED)
 
 
@@ -48,7 +48,7 @@ def may_lead(partition: PartitionRegistration) -> tuple[int, ...]:
 
 
 def waits_for(partition: PartitionRegistration) -> list[int]:
-    """The replicas that a reassignment adds and that are not in sync yet."""
+    """The replicas of a reassignment that are not in sync yet."""
     return [broker for broker in partition.adding_replicas if broker not in partition.isr]
 
 
@@ -60,7 +60,7 @@ def states_of(
 
 
 def state_words(states: Mapping[int, ReplicaState]) -> str:
-    """`1 (fenced), 2`: brokers with the states of their replicas, but for ACTIVE."""
+    """`1 (fenced), 2`: brokers with the states of their replicas, except ACTIVE."""
     return ", ".join(
         f"{broker}" if state is ReplicaState.ACTIVE else f"{broker} ({state.value})" for broker, state in states.items()
     )
@@ -73,7 +73,7 @@ class ReplicaStates:
         self._found: dict[ReplicaState, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
 
     def add(self, state: ReplicaState, broker: int, partition: str) -> None:
-        """Note the state of a replica."""
+        """Add the state of a replica."""
         self._found[state][broker].add(partition)
 
     def helps(self, sentences: Mapping[ReplicaState, str]) -> Iterator[Help]:

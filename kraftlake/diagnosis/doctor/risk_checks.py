@@ -1,4 +1,4 @@
-"""A check of what the next loss would do."""
+"""A check of the effect of the next loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlake.runtime.words import counted
 
 
 def _one_loss(case: Case) -> Iterator[Found]:
-    """The partitions that the loss of one more broker takes offline, by that broker, the most first.
+    """The partitions that the loss of one more broker takes offline, by that broker, in descending number.
 
     The loss of an only broker takes everything.
     """

@@ -1,4 +1,4 @@
-"""Which configs and ACLs have changed lately, and how."""
+"""The recent changes of configs and ACLs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kraftlake.tables.history.entity_tables import ACLS, CONFIGS, SmallTable
 
 @attrs.frozen(kw_only=True)
 class SettingChange:
-    """The last change of a config or an ACL: of which thing, and what, without secrets. `kind` is `config` or `acl`."""
+    """The last change of a config or an ACL: the thing and the change, without secrets. `kind` is `config` or `acl`."""
 
     at: LogPosition
     kind: str
@@ -26,15 +26,15 @@ class SettingChange:
 
 
 class SettingHistory:
-    """The states of configs and ACLs after the records taken in, and the last state of each before it."""
+    """The states of configs and ACLs after the added records, and the last state of each before it."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._histories = {table: EntityHistory(table, image) for table in _WORDS}
         self._ended: dict[str, dict[tuple[str, ...], Row]] = {table.name: {} for table in _WORDS}
-        """By table and key the last state that ended."""
+        """The last state that ended, by table and key."""
 
     def take(self, chunk: DeltaChunk) -> None:
-        """Take in the records that follow those before."""
+        """Add the records that follow the earlier ones."""
         for table, history in self._histories.items():
             for values in history.take(chunk):
                 row = dict(zip(table.schema.names, values, strict=True))

@@ -1,4 +1,4 @@
-"""Checks of what happens too often in a window: fencings, ISR changes, elections of the quorum, all of it together."""
+"""Checks of events that are too frequent in a window: fencings, ISR changes, elections of the quorum, their totals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.runtime.words import counted, duration
 
 FLAPS: Final = 3
-"""The number of fencings of a broker, or of times that a replica fell out of sync, from which on it flaps."""
+"""The number of fencings of a broker, or of ISR departures of a replica, from which on it flaps."""
 UNUSUAL: Final = 3
 """A count above this multiple of the usual one is unusual."""
 _FEW: Final = 5
@@ -30,13 +30,13 @@ def _is_recent(case: Case, at: LogPosition | None) -> bool:
 
 
 def _counts(case: Case, positions: Iterable[LogPosition | None]) -> tuple[int, int]:
-    """The number of places within the window, and of those before it."""
+    """The number of positions within the window, and of those before it."""
     known = [_is_recent(case, at) for at in positions if at is not None]
     return sum(known), len(known) - sum(known)
 
 
 def _usual(case: Case, earlier: int) -> float | None:
-    """The number in a window before this one, on the average; None where the log is too short to tell."""
+    """The average number in a window before this one; None where the log is too short for an average."""
     first = case.timeline.activity.first
     span = case.window_begin - first
     return earlier * case.window_ms / span if first >= 0 and span >= max(1, case.window_ms) else None
@@ -59,7 +59,7 @@ def _is_unusual(usual: float | None, count: int) -> bool:
 
 
 def _window(case: Case) -> str:
-    """The window in words; all of a log that is shorter."""
+    """The window in words; for a shorter log, the whole log."""
     first = case.timeline.activity.first
     is_all = first > case.window_begin
     length = case.end_ms - first if is_all else case.window_ms
@@ -67,7 +67,7 @@ def _window(case: Case) -> str:
 
 
 def _fencings(case: Case) -> Iterator[Found]:
-    """Brokers that were fenced again and again; a controlled shutdown each time is a note."""
+    """Brokers that were fenced repeatedly; if each time by a controlled shutdown, the finding is a note."""
     history, activity = case.timeline.registrations, case.timeline.activity
     found: dict[Severity, list[tuple[int, int, Group]]] = {Severity.WARNING: [], Severity.INFO: []}
     for broker, states in sorted(history.brokers.items()):
@@ -103,7 +103,7 @@ def _fencings(case: Case) -> Iterator[Found]:
 
 
 def _begin_of_run(case: Case, positions: Sequence[LogPosition]) -> LogPosition:
-    """Since when something happens at least once in each window, up to the last time."""
+    """The start of the run in which something happens at least once in each window, up to the last time."""
     begin = positions[-1]
     for at in reversed(positions):
         if at.timestamp is None or begin.timestamp is None or begin.timestamp - at.timestamp > case.window_ms:
@@ -113,7 +113,7 @@ def _begin_of_run(case: Case, positions: Sequence[LogPosition]) -> LogPosition:
 
 
 def _dropouts(case: Case) -> Iterator[Found]:
-    """Replicas that leave the ISR again and again although their broker runs; a few times, or as usual, is a note."""
+    """Replicas that leave the ISR repeatedly although their broker runs; few times, or the usual number, are a note."""
     flaps: Counter[tuple[int, str]] = Counter()
     first: dict[tuple[int, str], LogPosition] = {}
     for one in case.timeline.activity.dropouts():
@@ -258,4 +258,4 @@ STABILITY_CHECKS = (
         find=_unusual,
     ),
 )
-"""The checks of what happens too often."""
+"""The checks of events that are too frequent."""

@@ -1,4 +1,4 @@
-"""Since when a cluster's troubles last, by one pass over the log. Imports numpy."""
+"""The start of each of a cluster's troubles, by one pass over the log. Imports numpy."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from kraftlake.runtime.errors import KraftlakeError
 
 @attrs.frozen(kw_only=True)
 class Timeline:
-    """What a pass over the log has found, up to the offset of an image.
+    """The result of a pass over the log, up to the offset of an image.
 
-    `partitions` has those of the image that meet each of CONDITIONS, by topic and number. `min.insync.replicas` counts
-    as the image has it, for the past too. `unclean` are the unclean elections and `settings` the changes of configs and
-    ACLs, both of the recent time and by offset. `late_begin` is the first offset that was read, where the log has
-    earlier ones and of the recent time, None else. `registrations` are those of all nodes, `activity` what is counted,
-    `moves` the replicas that came to another log directory. `begin` is the first offset that was read, None where that
-    is the first with a change that the source knows, and all that follows is sound.
+    `partitions` has the partitions of the image that meet each of CONDITIONS, by topic and number. The image's
+    `min.insync.replicas` applies to the past too. `unclean` are the unclean elections and `settings` the changes of
+    configs and ACLs, both of the recent time and by offset. `late_begin` is the first offset that was read, where the
+    log has earlier ones of the recent time, None else. `registrations` are those of all nodes, `activity` the counts,
+    `moves` the replicas that moved to another log directory. `begin` is the first offset that was read, None where that
+    is the first with a change that the source knows, and all later offsets are sound.
     """
 
     partitions: Mapping[str, tuple[Concerned, ...]]
@@ -51,9 +51,9 @@ class Timeline:
 def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int, window_ms: int) -> Timeline:
     """Read the log of a source up to the offset of its image.
 
-    The recent time begins at `recent_ms`, the window of what is counted at `window_ms` (epoch ms).
+    The recent time begins at `recent_ms`, the window of the counts at `window_ms` (epoch ms).
 
-    A log with damage or a gap is read from the newest snapshot behind it, and a snapshot file has no past at all.
+    A log with damage or a gap is read from the newest snapshot after it, and a snapshot file has no past at all.
     """
     now = concerned_in(image)
     at = image.provenance.offset
@@ -67,7 +67,7 @@ def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int, wi
 
 
 def _begins(source: LogSource, at: int) -> list[int]:
-    """The offsets from which on the log might be read up to `at`: the lowest, then the highest."""
+    """The offsets from which the log can be read up to `at`: the lowest, then the highest."""
     start = source.start_offset
     if at >= source.end_offset:
         return []

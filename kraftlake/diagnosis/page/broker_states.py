@@ -11,7 +11,7 @@ import numpy as np
 from kraftlake.image.broker_registration import BrokerRegistration
 
 ABSENT, ACTIVE, FENCED, SHUTTING_DOWN = range(4)
-"""What a broker can be. One that shuts down in a controlled way and is fenced is fenced."""
+"""The states of a broker. A broker that is fenced during a controlled shutdown is FENCED."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -30,7 +30,7 @@ class BrokerTimes:
 
 
 class BrokerStates:
-    """Takes changes of registrations in their order; `times` gives what they come to."""
+    """Takes changes of registrations in their order; `times` returns the resulting states."""
 
     def __init__(self) -> None:
         self._now: dict[int, int] = {}
@@ -38,7 +38,7 @@ class BrokerStates:
         self._changes: list[tuple[int, int, int]] = []
 
     def take(self, moment: int, changed: Mapping[int, BrokerRegistration | None]) -> None:
-        """Take in the registrations that were changed at a moment; None is for one that was removed."""
+        """Add the registrations that changed at a moment; None is for a removed one."""
         for id_, broker in sorted(changed.items()):
             state = state_of(broker)
             if broker is not None:

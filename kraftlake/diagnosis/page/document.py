@@ -20,7 +20,7 @@ STYLE: Final = "page.css"
 BODY: Final = "body.html"
 
 _LINE_BYTES: Final = 6000
-"""A multiple of three: base64 of each line is as long as it can be without padding."""
+"""The bytes of a line: a multiple of three, so that its base64 has no padding."""
 
 
 def document(columns: bytes) -> Iterator[bytes]:
@@ -55,5 +55,5 @@ def _asset(name: str) -> str:
 
 
 def _source(text: str) -> str:
-    """The source expression of an inline script or style."""
+    """The CSP source expression of an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

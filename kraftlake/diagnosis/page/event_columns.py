@@ -1,4 +1,4 @@
-"""The rows of `events/` as columns in which every text is there once. Imports numpy."""
+"""The rows of `events/` as columns in which every text occurs once. Imports numpy."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 class EventColumns:
     """Events: by event its moment, the number of its topic and its partition (int64; -1 for none).
 
-    `names` are the topics' names of those that know no id: changes of configs; else null. `tails` are the sentences;
-    those of partitions lack the partition's name at the beginning.
+    `names` are the names of the topics of events without an id (changes of configs), else null. `tails` are the
+    sentences; those of partitions lack the partition's name at the beginning.
     """
 
     moments: Any
@@ -41,7 +41,7 @@ class EventColumns:
 
 
 def events_of(rows: pa.Table, moments: Any, number_of: Callable[[str, str], int]) -> EventColumns:
-    """The rows of `events/`, which are of these moments; `number_of` gives a topic's number by its id and name."""
+    """The columns of rows of `events/` at these moments; `number_of` returns a topic's number by its id and name."""
     partitions = rows.column("partition").fill_null(-1).to_numpy().astype(np.int64)
     has_id = pc.is_valid(rows.column("topic_id")).combine_chunks()
     return EventColumns(
@@ -73,7 +73,7 @@ def _topics(rows: pa.Table, number_of: Callable[[str, str], int]) -> Any:
 
 
 def _tails(sentences: pa.ChunkedArray, subjects: pa.ChunkedArray, cut: Any) -> pa.Array:
-    """The sentences, where `cut` (bool) says so without the subject that they begin with."""
+    """The sentences, without the subject at their beginning where `cut` (bool) is set."""
     texts = _plain(sentences)
     bounds = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     lengths = pc.binary_length(_plain(subjects)).to_numpy()

@@ -1,4 +1,4 @@
-"""Everything that happened in a range of a log, as columns. Imports numpy."""
+"""The events and state changes in a range of a log, as columns. Imports numpy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges, c
 from kraftlake.tables.events.delta_events import EventChunk
 
 _PARTITION = (1 << 32) - 1
-"""The bits of a row's key that are the partition's number; those above are the number of the topic."""
+"""The bits of the partition's number in a row's key; the higher bits are the number of the topic."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Gathered:
-    """The moments of a range, and what changed at each of them. A moment is the end of a metadata delta.
+    """The moments of a range, and the changes at each of them. A moment is the end of a metadata delta.
 
     By moment, in order: `offsets`, `times` (epoch ms, -1 for none) and `epochs`. The first has the state before the
     range, unless there was none.
@@ -60,10 +60,10 @@ class Gathered:
 
 
 class Gatherer:
-    """Takes the deltas of a range in their order; `gathered` gives what they come to."""
+    """Takes the deltas of a range in their order; `gathered` returns the result."""
 
     def __init__(self, begin: MetadataImage) -> None:
-        """Begin with the image before the first delta."""
+        """Initialize with the image before the first delta."""
         self._moments: list[Any] = []
         self._count = 0
         self._topics: dict[str, int] = {}
@@ -80,7 +80,7 @@ class Gatherer:
             self._brokers.take(0, dict(begin.cluster.brokers))
 
     def take(self, chunk: EventChunk) -> None:
-        """Take in the deltas that follow those before."""
+        """Add the deltas that follow the earlier ones."""
         first, ends = self._count, chunk.boundaries
         self._add_moments(ends.offsets, ends.times, ends.epochs)
         self._add_changes(chunk.partitions.by_delta(), first)
@@ -92,13 +92,13 @@ class Gatherer:
             self._events.append(events_of(rows, at, self._number_of))
 
     def end(self, offset: int, time: int) -> None:
-        """Go on to the end of the range, up to which nothing more has happened."""
+        """Advance to the end of the range; nothing more has happened up to it."""
         last = self._moments[-1][:, -1] if self._count else np.full(3, -1)
         if offset > last[0]:
             self._add_moments([offset], [time], [last[2]])
 
     def gathered(self) -> Gathered:
-        """All of it. Moments at which nothing happened are left out, but for the first and the last."""
+        """The result. Moments without a change or event are left out, except the first and the last."""
         offsets, times, epochs = np.concatenate([np.empty((3, 0), np.int64), *self._moments], axis=1)
         keys, change_moments = np.concatenate([np.empty((2, 0), np.int64), *self._changes], axis=1)
         states = joined(self._states)
@@ -147,7 +147,7 @@ class Gatherer:
             self._count += len(offsets)
 
     def _add_changes(self, changes: PartitionChanges, first: int) -> None:
-        """Add the changes of deltas, the first of which is a moment with this number."""
+        """Add the changes of deltas; `first` is the number of the first delta's moment."""
         changes = changes.take(np.flatnonzero((changes.flags & (HAD | HAS) != 0) & changes.altered))
         used, which = np.unique(changes.topics, return_inverse=True)
         names, ids = (strings.take(pa.array(used)).to_pylist() for strings in changes.names[:2])
@@ -157,7 +157,7 @@ class Gatherer:
         self._states.append(states_after(changes))
 
     def _topics_of(self, events: EventColumns, changed: Any, moments: Any) -> Any:
-        """The topics of events, by name where these know no id: the newest topic of that name that had come by then.
+        """The topics of events, by name for those without an id: the newest topic of that name at the event's time.
 
         `changed` are the topics of changes at `moments`.
         """
@@ -183,12 +183,12 @@ class Gatherer:
 
 
 def _differ(rows: Any, states: Any) -> Any:
-    """Which changes give their row another state than the one before: others are of what a page does not show."""
+    """A mask of the changes that give their row another state; the others are of fields that a page omits."""
     return (np.diff(rows, prepend=-1) != 0) | (np.diff(states, prepend=-1) != 0)
 
 
 def _ranks(names: list[str]) -> Any:
-    """The place (int64) of each name in their order; of equal names the first is before the others."""
+    """The rank (int64) of each name in their order; equal names keep their order."""
     ranks = np.empty(len(names), np.int64)
     ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     return ranks

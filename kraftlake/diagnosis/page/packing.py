@@ -16,11 +16,11 @@ _LEVEL: Final = 6
 
 
 def packed(gathered: Gathered, about: Mapping[str, Any]) -> bytes:
-    """Everything, deflated (zlib): the length of a JSON head (uint32), the head, and the arrays that it names.
+    """The whole page, deflated (zlib): the length of a JSON head (uint32), the head, and the arrays that it names.
 
     The head has `about`, the texts, and by name `[type, place, length]` of each array. All numbers are little-endian;
-    the bytes of an array of several bytes a number lie by their significance, all lowest ones first, and each number
-    of a `differences` array is the difference to the one before it. Both make it compress better.
+    an array of multi-byte numbers is stored as planes of bytes by significance, all lowest bytes first, and each number
+    of a `differences` array is the difference to the number before it. Both improve compression.
     """
     brokers = gathered.brokers
     arrays = {

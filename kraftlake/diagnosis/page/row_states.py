@@ -1,4 +1,4 @@
-"""The states of partitions as texts that a browser parses, each of them once. Imports numpy."""
+"""The states of partitions as texts that a browser parses, each stored once. Imports numpy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.tables.events.broker_lists import BrokerLists
 from kraftlake.tables.events.distinct_changes import distinct_changes, event_columns
 
 FLAGS: Final = ("offline", "under_replicated", "being_reassigned", "recovering")
-"""The conditions that a state says it meets: a bit each, the first the lowest."""
+"""The conditions in the flags of a state: a bit each, the first the lowest."""
 
 LISTS: Final = ("replicas", "isr", "adding_replicas", "removing_replicas", "elr", "last_known_elr")
 """The lists of a partition's row that a state has, behind the leader; the scripts know their places."""

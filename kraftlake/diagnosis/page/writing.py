@@ -23,7 +23,7 @@ from kraftlake.tables.events.log_events import LogEvents
 
 @attrs.frozen(kw_only=True)
 class PageReport:
-    """A page that was written: its size in bytes, and what is in it, of the offsets [from_offset, to_offset].
+    """A page that was written: its size in bytes, and its content, of the offsets [from_offset, to_offset].
 
     `skipped` are the records that a lenient reading left out.
     """
@@ -64,12 +64,12 @@ def write_page(
     lenient: bool = False,
     progress: Progress | None = None,
 ) -> PageReport:
-    """Write what happened in a range as one HTML file, whole or not at all; a file at `target` is replaced.
+    """Write a range of a log as one HTML file, whole or not at all; a file at `target` is replaced.
 
     The page shows the cluster at each moment of the range, and needs nothing but a browser. Secrets are redacted.
     `lenient` leaves out records that can't be replayed. `progress` is called while the log is read.
 
-    Raises what `LogChanges` raises, OffsetError where nothing happened in the range, EnvironmentFaultError where the
+    Raises the errors of `LogChanges`, OffsetError where nothing happened in the range, EnvironmentFaultError where the
     folder does not exist or can't be written to.
     """
     check_folder_of(target)

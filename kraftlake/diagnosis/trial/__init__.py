@@ -1,1 +1,1 @@
-"""What the controller would do if brokers or racks were lost, brokers were restarted or partitions were reassigned."""
+"""The controller's reaction if brokers or racks were lost, brokers were restarted or partitions were reassigned."""

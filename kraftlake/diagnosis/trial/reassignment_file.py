@@ -15,7 +15,7 @@ PartitionName: TypeAlias = tuple[str, int]
 
 
 def read_reassignment(path: str | os.PathLike[str]) -> dict[PartitionName, tuple[int, ...]]:
-    """The target replicas in a file. Raises UsageError for a file that can't be read or is none of such."""
+    """The target replicas in a file. Raises UsageError for a file that can't be read or has another content."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
@@ -30,8 +30,9 @@ def read_reassignment(path: str | os.PathLike[str]) -> dict[PartitionName, tuple
 def parse_reassignment(text: str) -> dict[PartitionName, tuple[int, ...]]:
     """The target replicas in JSON: `{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[1,2]}]}`.
 
-    `log_dirs` are passed over: brokers move replicas between their own directories without the controller. Raises
-    UsageError as Kafka's tool refuses: another version, no partitions, one named twice, a replica named twice or none.
+    `log_dirs` are ignored: brokers move replicas between their own directories without the controller. Raises
+    UsageError where Kafka's tool refuses: another version, no partitions, a repeated partition, a repeated replica or
+    no replicas.
     """
     try:
         form = json.loads(text)

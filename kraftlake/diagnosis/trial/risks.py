@@ -1,4 +1,4 @@
-"""What the loss of each broker, or each rack, would take away: columns decide most, the controller the rest.
+"""The effect of the loss of each broker, or each rack: columns decide most of it, the controller the rest.
 
 Imports numpy.
 """
@@ -22,11 +22,11 @@ from kraftlake.records.uuid import Uuid
 
 @attrs.frozen(kw_only=True)
 class Risk:
-    """What a loss of `brokers`, those of `rack` if it is a rack's, would do to partitions; lists are sorted names.
+    """The effect on partitions of the loss of `brokers`, those of `rack` for a rack's; lists are sorted names.
 
-    `leads` is the number of partitions that they lead now. `offline` would lose their leader, `under_min_isr` would
-    have too few replicas in sync, and `recovering` would get a leader that may lack records; those that have come to
-    that before are in none of these lists.
+    `leads` is the number of partitions that the brokers lead now. `offline` would lose their leader, `under_min_isr`
+    would have too few replicas in sync, and `recovering` would get a leader that may lack records; partitions already
+    in that state are in none of these lists.
     """
 
     brokers: tuple[int, ...]
@@ -69,7 +69,7 @@ def _risks(image: MetadataImage, losses: Sequence[tuple[str | None, tuple[int, .
 
 
 class _Table:
-    """The replicas of an image as columns: one element for each replica of each partition that is in sync."""
+    """The replicas of an image as columns: one element for each in-sync replica of each partition."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
@@ -86,7 +86,7 @@ class _Table:
         self._online = states.leader != NO_LEADER
         self._is_under = is_under_min_isr(isr.lengths, self._replicas, columns.min_isr)
         self._is_odd = states.hosts.moving | states.elr.any | isr.without(replicas).any
-        """Whether the outcome depends on more than the columns say."""
+        """Whether the outcome depends on more than the columns have."""
         self._unclean: dict[int, bool] = {}
 
     def risk(self, brokers: tuple[int, ...], rack: str | None) -> Risk:
@@ -118,7 +118,7 @@ class _Table:
         )
 
     def _exact(self, brokers: Iterable[int], some: Any) -> dict[str, set[str]]:
-        """What the controller does with the partitions at some places."""
+        """The controller's result for the partitions at some indices."""
         names = {f"{topic}-{number}" for topic, _, number in self._columns.at(some)}
         part = part_of(self._image, ((topic, number) for topic, _, number in self._columns.at(some)))
         trial = TrialController(part)

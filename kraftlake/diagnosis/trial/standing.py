@@ -1,4 +1,4 @@
-"""How the partitions of an image stand, and the part of an image that a question is about. Imports numpy."""
+"""The health of the partitions of an image, and the part of an image that a question needs. Imports numpy."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kraftlake.image.topics.topics_image import TopicsImage
 
 @attrs.frozen(kw_only=True)
 class Standing:
-    """How the partitions of a cluster stand at one moment; lists are sorted names such as `foo-3`.
+    """The health of the partitions of a cluster at one moment; lists are sorted names such as `foo-3`.
 
-    `offline` have no leader. `under_min_isr` have fewer replicas in sync than min.insync.replicas asks for.
-    `recovering` have a leader from an unclean election, which may lack records. `reassigning` are being reassigned.
-    `leaders` is the number of partitions that each broker leads, without those that lead none.
+    `offline` have no leader. `under_min_isr` have fewer replicas in sync than min.insync.replicas. `recovering` have a
+    leader from an unclean election, which may lack records. `reassigning` are being reassigned. `leaders` is the number
+    of partitions that each broker leads, without those that lead none.
     """
 
     offline: tuple[str, ...]
@@ -35,7 +35,7 @@ class Standing:
 
     @classmethod
     def of(cls, image: MetadataImage) -> Standing:
-        """How those of an image stand."""
+        """The standing of the partitions of an image."""
         columns = ImageColumns.of(image)
 
         def named(condition: str) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Standing:
 
 
 def gone_into(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:
-    """The names that are in the second list and not in the first, sorted."""
+    """The names in the second list that are not in the first, sorted."""
     return tuple(sorted(set(after).difference(before)))
 
 

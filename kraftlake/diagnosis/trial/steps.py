@@ -1,4 +1,4 @@
-"""The steps of a what-if: what is assumed to happen, one after the other."""
+"""The steps of a what-if: the assumed events, one after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlake.runtime.words import counted, did_you_mean, in_words
 
 
 class StepKind(Enum):
-    """What is assumed; the value is its name in texts, in JSON and as an option."""
+    """The kind of an assumed event; the value is its name in texts, in JSON and as an option."""
 
     LOSE_BROKER = "lose-broker"
     LOSE_RACK = "lose-rack"
@@ -26,12 +26,12 @@ class StepKind(Enum):
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """A step. Of `brokers`, `racks` and `moves` (target replicas by topic name and partition) its kind uses one.
+    """A step. Its kind uses one of `brokers`, `racks` and `moves` (target replicas by topic name and partition).
 
     LOSE_BROKER, LOSE_RACK: the sessions of brokers end, one after another, and the controller fences each. RESTART: an
-    active broker is shut down in order and starts again; a fenced one starts again, as after a crash unless it was in
-    controlled shutdown. REASSIGN starts reassignments. CATCH_UP: every active replica catches up and joins the ISR,
-    which no other step assumes.
+    active broker shuts down in a controlled way and starts again; a fenced one starts again, as after a crash unless it
+    was in controlled shutdown. REASSIGN starts reassignments. CATCH_UP: every active replica catches up and joins the
+    ISR, which no other step assumes.
     """
 
     kind: StepKind
@@ -43,7 +43,7 @@ class Step:
     def parse(cls, text: str) -> Step:
         """A step as text: `lose-broker 2,3`, `lose-rack a`, `restart 3`, `reassign FILE`, `catch-up`.
 
-        FILE is one that kafka-reassign-partitions takes. Raises UsageError for another text or an invalid file.
+        FILE is an input file of kafka-reassign-partitions. Raises UsageError for another text or an invalid file.
         """
         word, _, rest = text.strip().partition(" ")
         kinds = {kind.value: kind for kind in StepKind}

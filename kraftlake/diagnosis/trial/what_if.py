@@ -21,7 +21,7 @@ from kraftlake.runtime.words import in_words
 
 @attrs.frozen(kw_only=True)
 class Stage:
-    """A moment within a step, in a word or two, and how the partitions stand then."""
+    """A moment within a step, in a word or two, and the standing of the partitions."""
 
     name: str
     standing: Standing
@@ -33,10 +33,10 @@ class Stage:
 
 @attrs.frozen(kw_only=True)
 class StepOutcome:
-    """What came of a step.
+    """The outcome of a step.
 
-    `fenced` are the brokers that it has fenced and left so. `notes` say what of it changes nothing, and why; `refused`
-    has the controller's reason by broker or partition.
+    `fenced` are the brokers that the step has fenced and left fenced. `notes` name its parts without an effect, and the
+    reason; `refused` has the controller's reason by broker or partition.
     """
 
     step: Step
@@ -57,9 +57,9 @@ class StepOutcome:
 
 @attrs.frozen(kw_only=True)
 class Return:
-    """What comes back if lost brokers start again, as after a crash, and nobody else does.
+    """The partitions that return if only these lost brokers start again, as after a crash.
 
-    `online` are the partitions that get a leader, of which those in `recovering` get one that may lack records.
+    `online` are the partitions that get a leader; the leaders of those in `recovering` may lack records.
     """
 
     brokers: tuple[int, ...]
@@ -73,9 +73,9 @@ class Return:
 
 @attrs.frozen(kw_only=True)
 class WhatIf:
-    """How the partitions stand `before`, in the image, and after each step; what returns with the brokers lost.
+    """The standing of the partitions `before`, in the image, and after each step; the returns of the brokers lost.
 
-    `each_broker` and `each_rack` are the risks of one more loss after the steps, None where they were not asked for.
+    `each_broker` and `each_rack` are the risks of one more loss after the steps, None where they were not requested.
     `image` is the copy after the steps.
     """
 
@@ -89,7 +89,7 @@ class WhatIf:
 
     @property
     def after(self) -> Standing:
-        """How the partitions stand after the last step."""
+        """The standing of the partitions after the last step."""
         return self.steps[-1].stages[-1].standing if self.steps else self.before
 
     @property
@@ -124,10 +124,10 @@ class WhatIf:
 def what_if(
     image: MetadataImage, steps: Sequence[Step], *, each_broker: bool = False, each_rack: bool = False
 ) -> WhatIf:
-    """What a controller would do with an image if the steps happened one after the other. Nothing is written.
+    """The controller's reaction to the steps, one after the other, on a copy of an image. Nothing is written.
 
-    `each_broker` and `each_rack` ask for the risk table after the steps. Raises NoSuchThingError for a broker or rack
-    that is not there, OffsetError for an image without a metadata.version, UsageError where nothing is asked.
+    `each_broker` and `each_rack` request the risk table after the steps. Raises NoSuchThingError for an unknown broker
+    or rack, OffsetError for an image without a metadata.version, UsageError without steps and tables.
     """
     if not (steps or each_broker or each_rack):
         raise UsageError(
@@ -177,7 +177,7 @@ def _brokers_of(image: MetadataImage, rack: str) -> list[int]:
 
 
 def _take(trial: TrialController, step: Step) -> StepOutcome:
-    """Take a step."""
+    """Run a step."""
     match step.kind:
         case StepKind.LOSE_BROKER:
             return _lose(trial, step, step.brokers)
@@ -212,7 +212,7 @@ def _lose(trial: TrialController, step: Step, brokers: Sequence[int]) -> StepOut
 
 
 def _restart(trial: TrialController, step: Step) -> StepOutcome:
-    """Those that are active stop first, one after another; then all start."""
+    """Run a restart: the active brokers stop first, one after another; then all start."""
     known = trial.image.cluster.brokers
     active = [broker for broker in dict.fromkeys(step.brokers) if not known[broker].fenced]
     stages: list[Stage] = []
@@ -232,7 +232,7 @@ def _restart(trial: TrialController, step: Step) -> StepOutcome:
 
 
 def _returns(image: MetadataImage, outcomes: Sequence[StepOutcome]) -> Iterator[Return]:
-    """What each broker that was lost and is still fenced brings back alone, and what all of them do together."""
+    """The partitions that each lost and still fenced broker brings back alone, and those that all bring back."""
     lost = sorted({id_ for one in outcomes for id_ in one.fenced if image.cluster.brokers[id_].fenced})
     if not lost:
         return

@@ -36,7 +36,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _SCRAM_MECHANISMS: Final = (1, 2)
-"""Those that Kafka has: their directories are there without users, too."""
+"""The mechanisms of Kafka: their directories exist without users, too."""
 _FINALIZED: Final = "finalized_"
 _ENTITY_TYPES: Final = {"client-id": "clientId", "ip": "ip", "user": "user"}
 
@@ -75,7 +75,7 @@ def _keyed(
     name_of: Callable[[K], str] = str,
     keys: Callable[[], Iterable[K]] | None = None,
 ) -> Directory:
-    """A directory with a child for each entry of a map; `keys` gives them in order, by default that of their names."""
+    """A directory with a child for each entry of a map; `keys` returns them in order, by default that of names."""
 
     def names() -> Iterable[str]:
         return sorted(map(name_of, entries)) if keys is None else map(name_of, keys())

@@ -107,7 +107,7 @@ def delegation_token_text(token: Mapping[str, Any]) -> str:
 
 
 def provenance_text(provenance: MetadataProvenance) -> str:
-    """Source: ProvenanceNode; a time that is unknown reads so, where Kafka prints the last moment of 1969."""
+    """The provenance as text; an unknown time reads so, where Kafka prints the end of 1969. Source: ProvenanceNode."""
     return f"offset {provenance.offset}, epoch {provenance.epoch}, time {_time(provenance.timestamp)}"
 
 

@@ -1,4 +1,4 @@
-"""The nodes of a tree: directories, which make their children when asked, and leaves, which have a text."""
+"""The nodes of a tree: directories, which create their children on access, and leaves, which have a text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 class Subject(NamedTuple):
     """The part of an image that a node shows: a kind, and a key among those of its kind.
 
-    Of a topic, partition, broker, config, feature, ACL and quota they are those of
-    `kraftlake.diagnosis.things.Thing`. The others are controller (id), resource (ConfigResource), entity
+    Kind and key of a topic, partition, broker, config, feature, ACL or quota are those of
+    `kraftlake.diagnosis.things.Thing`. The other kinds are controller (id), resource (ConfigResource), entity
     (ClientQuotaEntity), mechanism (number), credential (mechanism, user), token (id), and parts as a whole, whose key
     is None.
     """
@@ -42,9 +42,9 @@ class Leaf:
 
 
 class Directory:
-    """A node with children, which are made when they are asked for; their names are listed once.
+    """A node with children, which are created on access; their names are listed once.
 
-    `child` gets a name and gives None where there is no such child.
+    `child` gets a name and returns None where there is no such child.
     """
 
     is_directory = True
@@ -71,10 +71,10 @@ Node: TypeAlias = Directory | Leaf
 
 
 def fixed(subject: Subject | None, children: Mapping[str, Node]) -> Directory:
-    """A directory of a few children that are there already."""
+    """A directory of a few existing children."""
     return Directory(subject, lambda: children, children.get)
 
 
 def number(name: str) -> int | None:
-    """The number that a name is; None for another name, also for a number in another form, such as 007."""
+    """The number that a name spells; None for another name, also for a number in another form, such as 007."""
     return int(name) if name.isascii() and name.isdecimal() and str(int(name)) == name else None

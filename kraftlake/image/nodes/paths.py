@@ -1,7 +1,7 @@
 """Paths of nodes, and the patterns that match them.
 
 A name is a part of a path as it is, except for a slash in it (`%2F`), a percent sign (`%25`), a name of dots alone
-(`%2E`), and the empty name (`%`). Where a path is read, a name as Kafka's shell prints it is found, too.
+(`%2E`), and the empty name (`%`). A path may also have names in the form that Kafka's shell prints.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Found:
         return path_of(self.names)
 
     def children(self) -> Iterator[Found]:
-        """The children of a directory in their order, none of a leaf."""
+        """The children of a directory in their order; none for a leaf."""
         if isinstance(self.node, Directory):
             for name in self.node.names:
                 child = self.node.child(name)
@@ -45,7 +45,7 @@ class Found:
                     yield Found((*self.names, name), child)
 
     def below(self) -> Iterator[Found]:
-        """This node and all below it, each before its children."""
+        """The node and all nodes below it, each before its children."""
         yield self
         for child in self.children():
             yield from child.below()
@@ -70,8 +70,8 @@ def as_literal(part: str) -> str:
 def matching(root: Directory, pattern: str, within: Names = ()) -> Iterator[Found]:
     """The nodes whose paths match a pattern, which begins at the names `within` unless it begins with a slash.
 
-    In a part of it `*` and `?` stand for any characters and any one, `{a,b}` for one of several, and a backslash takes
-    the meaning of the next character away. Groups can't be nested. Nothing where no node matches.
+    In a part of it `*` and `?` stand for any characters and any one, `{a,b}` for one of several, and a backslash
+    escapes the next character. Groups can't be nested. Empty where no node matches.
     """
     parts: list[str] = []
     for part in [*([] if pattern.startswith("/") else map(_literal_part, within)), *pattern.split("/")]:
@@ -117,7 +117,7 @@ def _spelled(part: str) -> Iterator[str]:
 
 
 def _regex(part: str) -> re.Pattern[str] | None:
-    """What a part of a pattern matches; None where it has no wildcards, or a group that does not end."""
+    """The regex of a part of a pattern; None where it has no wildcards, or a group that does not end."""
     made, has_wildcard, in_group = "", False, False
     characters = iter(part)
     for character in characters:

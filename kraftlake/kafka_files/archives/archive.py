@@ -28,24 +28,25 @@ from kraftlake.runtime.words import counted, shown
 def open_archive(
     path: str | Path, limits: ArchiveLimits = DEFAULT_LIMITS, *, node: int | None = None
 ) -> MetadataDirectory:
-    """Open the metadata directory that an archive holds, at any depth; of several the one of the `node`.
+    """Open the metadata directory in an archive, at any depth; if several exist, the one of the `node`.
 
-    Raises NotASourceError where there is none, or more than one and no `node` chooses (named), CorruptDataError for an
-    archive that is broken, exceeds `limits`, or holds links, or members with absolute paths or `..`.
+    Raises NotASourceError if none exists, or if several exist and `node` does not choose one (the error names them),
+    CorruptDataError for an archive that is broken, exceeds `limits`, or holds links, or members with absolute paths or
+    `..`.
     """
     return node_named(nodes_in_archive(path, limits), node, f"the archive {path}").open()
 
 
 def nodes_in_archive(path: str | Path, limits: ArchiveLimits = DEFAULT_LIMITS) -> tuple[NodeFiles, ...]:
-    """The metadata directories that an archive holds, at any depth, by folder. Raises as `open_archive`."""
+    """Return the metadata directories in an archive, at any depth, by folder. Raises as `open_archive`."""
     return _nodes(_read(path, limits))
 
 
 def nodes_in_archives(paths: Sequence[Path], limits: ArchiveLimits = DEFAULT_LIMITS) -> tuple[NodeFiles, ...]:
-    """The metadata directories in several archives, which together keep within the `limits`.
+    """Return the metadata directories in several archives, which together keep within the `limits`.
 
-    Archives without any are passed over; one that is broken is a node whose `open` raises CorruptDataError. Raises
-    NotASourceError where no archive holds any.
+    Archives without any are skipped; a broken one is a node whose `open` raises CorruptDataError. Raises
+    NotASourceError if no archive holds any.
     """
     found: list[NodeFiles] = []
     without: list[NotASourceError] = []
@@ -101,7 +102,7 @@ def _node(members: Members, folder: str) -> NodeFiles:
 
 
 def _single_file(members: Members, path: Path) -> NodeFiles:
-    """A segment or a snapshot that is compressed alone."""
+    """Return a segment or a snapshot that is compressed on its own."""
     (file,) = members.folders[""].values()
     content = look_into(file)
     if content.kind not in (SourceKind.SEGMENT, SourceKind.SNAPSHOT):
@@ -112,7 +113,7 @@ def _single_file(members: Members, path: Path) -> NodeFiles:
 
 
 def _metadata_folders(members: Members) -> list[str]:
-    """The metadata directories' folders in the archive: by their name, else by the content of their files."""
+    """Return the metadata directories' folders in the archive: by name, else by the content of their files."""
     named = [folder for folder in members.folders if folder.rpartition("/")[2] == METADATA_DIRECTORY]
     found = sorted(named or (f for f, files in members.folders.items() if _is_metadata(list(files.values()))))
     if not found:

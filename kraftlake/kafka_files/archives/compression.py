@@ -1,4 +1,4 @@
-"""The compressed streams that archives and single files come in, read front to back with bounded memory."""
+"""Decompressed streams of archives and single files, read sequentially with bounded memory."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from kraftlake.runtime.errors import CorruptDataError
 
 _CHUNK: Final = 64 * 1024
 _XZ_MEMORY: Final = 256 * 1024 * 1024
-"""What the dictionary of an xz stream may take: four times that of its largest preset."""
+"""The maximum memory of an xz stream's dictionary: four times the size in the largest preset."""
 
 
 class Readable(Protocol):
     """A stream of bytes."""
 
     def read(self, length: int, /) -> bytes:
-        """At most `length` bytes; fewer only at the end, or where a codec has no more at hand."""
+        """Read at most `length` bytes; fewer only at the end, or if the codec has no more available."""
 
 
 def exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    """`size` bytes, fewer only at the end."""
+    """Read `size` bytes, fewer only at the end."""
     parts: list[bytes] = []
     while size > 0 and (part := read(size)):
         parts.append(part)
@@ -39,7 +39,7 @@ def exactly(read: Callable[[int], bytes], size: int) -> bytes:
 
 
 class _Unpacked:
-    """The content of streams of a codec of the standard library, one after the other."""
+    """The content of concatenated streams of a standard library codec."""
 
     def __init__(self, stream: Readable, codec: Callable[[], Any]) -> None:
         self._stream = stream
@@ -47,7 +47,7 @@ class _Unpacked:
         self._decompressor = codec()
 
     def read(self, length: int) -> bytes:
-        """At most `length` bytes, none at the end. Raises EOFError where the stream is cut short."""
+        """Read at most `length` bytes, none at the end. Raises EOFError for a truncated stream."""
         while True:
             one = self._decompressor
             if one.eof:
@@ -65,7 +65,7 @@ class _Unpacked:
 
 
 class _Part(io.RawIOBase):
-    """A stream of what a function reads."""
+    """A stream over a read function."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -99,17 +99,20 @@ def _xz(stream: Any) -> Readable:
 
 
 CODECS: Final[dict[str, Callable[[Any], Readable]]] = {"gzip": _gzip, "bzip2": _bzip2, "xz": _xz, "zstd": _zstd}
-"""Makes the stream of what another one unpacks to, by the codec's name in `file_content.COMPRESSED`."""
+"""The function that wraps a stream in its decompressed stream, by the codec's name in `file_content.COMPRESSED`."""
 _MAGIC_SIZE: Final = max(map(len, COMPRESSED))
 
 
 def codec_of(head: bytes) -> str | None:
-    """The codec in CODECS of what begins with these bytes, None for what is not compressed by any."""
+    """The codec in CODECS of data that begins with these bytes; None for uncompressed data."""
     return next((name for magic, name in COMPRESSED.items() if head.startswith(magic)), None)
 
 
 def unpacked(read: Callable[[int], bytes], what: str) -> Readable:
-    """What a function reads that is compressed by a codec of CODECS. Raises CorruptDataError for anything else."""
+    """Decompress the data that `read` returns, by the codec of CODECS that its magic names.
+
+    Raises CorruptDataError for an unknown magic.
+    """
     head = exactly(read, _MAGIC_SIZE)
     codec = codec_of(head)
     if codec is None:
@@ -127,7 +130,7 @@ def unpacked(read: Callable[[int], bytes], what: str) -> Readable:
 
 @contextmanager
 def codec_faults(what: str, path: str) -> Iterator[None]:
-    """Convert the errors of readers of archives and codecs at bad bytes into kraftlake's; `what` lies at `path`."""
+    """Convert errors that readers of archives and codecs raise at bad bytes to kraftlake's; `what` lies at `path`."""
     try:
         yield
     except EOFError:

@@ -29,15 +29,15 @@ class ArchiveLimits:
 
     members: int = 100_000
     unpacked: int = 64 * 1024**3
-    """All members together, unpacked."""
+    """The maximum unpacked size of all members together."""
     ratio: int = 200
-    """`unpacked` over the archive's own size; counts from `ratio_from` unpacked bytes on."""
+    """The maximum of `unpacked` over the archive's own size; counts from `ratio_from` unpacked bytes on."""
     ratio_from: int = 256 * 1024**2
     held: int = 512 * 1024**2
-    """Memory for the log files of a compressed archive, which are held as compressed blocks."""
+    """The maximum memory for the log files of a compressed archive, which are held as compressed blocks."""
 
     def largest_unpacked(self, archive_size: int) -> int:
-        """The most bytes that an archive of this size may unpack to."""
+        """The maximum unpacked size for an archive of this size."""
         return min(self.unpacked, max(self.ratio_from, self.ratio * archive_size))
 
 
@@ -45,9 +45,9 @@ DEFAULT_LIMITS = ArchiveLimits()
 
 
 def unpacked_files(folder: Path, names: Sequence[str], limits: ArchiveLimits = DEFAULT_LIMITS) -> list[StoredFile]:
-    """The segments and snapshots of a folder that are compressed alone, held in memory as an archive's are.
+    """Return the segments and snapshots of a folder that are compressed on their own, held in memory like an archive's.
 
-    Raises CorruptDataError for what is broken or exceeds `limits`, NotASourceError for what can't be read.
+    Raises CorruptDataError for a file that is broken or exceeds `limits`, NotASourceError for an unreadable one.
     """
     files = [DiskFile.at(folder / name) for name in names]
     members = Members(str(folder), limits, sum(file.size for file in files), what="the folder")
@@ -59,10 +59,10 @@ def unpacked_files(folder: Path, names: Sequence[str], limits: ArchiveLimits = D
 
 @attrs.define
 class Members:
-    """The files of nodes that were found in an archive so far, by the folder (of the archive) that they lie in.
+    """The files of nodes found in an archive so far, by their folder in the archive.
 
-    Log files, the properties in `meta.properties`, the content of `quorum-state`. `what` it is, in messages; `alone` is
-    set where it is no archive but one compressed file.
+    The members are log files, the properties in `meta.properties`, the content of `quorum-state`. `what` describes the
+    source in messages; `alone` is set if the source is not an archive but one compressed file.
     """
 
     path: str
@@ -71,7 +71,7 @@ class Members:
     what: str = "the archive"
     alone: bool = False
     archives: list[str] = attrs.field(factory=list)
-    """The names of archives in it: they are not read."""
+    """The names of nested archives, which are not read."""
     folders: dict[str, dict[str, StoredFile]] = attrs.field(factory=dict)
     properties: dict[str, MetaProperties] = attrs.field(factory=dict)
     quorum_states: dict[str, bytes] = attrs.field(factory=dict)
@@ -80,7 +80,7 @@ class Members:
     _held: int = 0
 
     def admit(self, name: str, size: int) -> tuple[str, str]:
-        """Folder and file name of a member. Raises CorruptDataError for an unsafe name or size."""
+        """Return the folder and the file name of a member. Raises CorruptDataError for an unsafe name or size."""
         self._count += 1
         if self._count > self.limits.members:
             raise self.refusal(f"it has more than {self.limits.members:,} members")
@@ -109,7 +109,7 @@ class Members:
         return CorruptDataError(f"{self.what} {self.path} is refused: {why}")
 
     def left(self) -> ArchiveLimits:
-        """What its limits leave for other archives that are held at the same time."""
+        """The part of the limits that remains for other archives held at the same time."""
         limits = self.limits
         return attrs.evolve(
             limits,
@@ -119,7 +119,7 @@ class Members:
         )
 
     def link(self, name: str) -> CorruptDataError:
-        """The error for a member that is a link or a device."""
+        """Return the error for a member that is a link or a special file."""
         return self.refusal(f"its member {shown(name)!r} is a link or a special file")
 
     @staticmethod
@@ -156,18 +156,18 @@ class Members:
         self.add(folder, BlockFile(name=name, size=size, blocks=tuple(blocks)))
 
     def read_alone(self, head: bytes, read: Callable[[int], bytes]) -> None:
-        """Add the one file that the archive is, compressed; it begins with `head`, and `read` returns the rest."""
+        """Add the single compressed file that the source is; it begins with `head`, and `read` returns the rest."""
         self.alone = True
         self._read_on("", PurePath(self.path).stem, head, read)
 
     def read_packed(self, folder: str, name: str, read: Callable[[int], bytes]) -> None:
-        """Add a segment or a snapshot that is compressed alone, as what it unpacks to, under the name of that."""
+        """Add a segment or a snapshot that is compressed on its own, decompressed and without the codec's suffix."""
         what = f"the file {shown(name)} of {self.what} {self.path}"
         with codec_faults(what, self.path):
             self._read_on(folder, unpacked_name(name), b"", unpacked(read, what).read)
 
     def _read_on(self, folder: str, name: str, head: bytes, read: Callable[[int], bytes]) -> None:
-        """Add a file whose size shows at its end."""
+        """Add a file whose size becomes known only at its end."""
         blocks: list[bytes] = []
         size, block = 0, head + exactly(read, BLOCK_SIZE - len(head))
         while block:
@@ -186,7 +186,7 @@ class Members:
 
 
 def _first(read: Callable[[int], bytes], size: int) -> Callable[[int], bytes]:
-    """Reads the first `size` bytes of what `read` gives; CorruptDataError of the codec where there are fewer."""
+    """Read the first `size` bytes from `read`; raises the codec's CorruptDataError if fewer exist."""
     left = size
 
     def within(length: int) -> bytes:

@@ -1,7 +1,7 @@
 """Tar archives, plain and compressed, and compressed single files, read front to back.
 
-The standard library parses the headers; its reader is not used, for it trusts the lengths of long names and extended
-headers. Source: POSIX pax interchange format and GNU tar's headers.
+The standard library parses the headers; its reader is not used, because it trusts the lengths of long names and
+extended headers. Source: POSIX pax interchange format and GNU tar's headers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Extension:
 
 
 class _Input:
-    """The bytes of the tar, unpacked if they are compressed by `codec`, with the position in them."""
+    """The bytes of the tar, decompressed by `codec` if compressed, with the position in them."""
 
     def __init__(self, stream: BinaryIO, members: Members, *, codec: str | None) -> None:
         self._file = stream
@@ -51,7 +51,7 @@ class _Input:
         return data
 
     def block(self) -> bytes:
-        """The next 512 bytes; fewer at the end."""
+        """Read the next 512 bytes; fewer at the end."""
         block = self.read(TAR_BLOCK)
         while len(block) < TAR_BLOCK and (more := self.read(TAR_BLOCK - len(block))):
             block += more
@@ -70,10 +70,10 @@ class _Input:
 
 
 def read_tar(stream: BinaryIO, members: Members, *, codec: str | None = None) -> None:
-    """Collect the log files of a tar, compressed by a `codec` of CODECS or not, into `members`.
+    """Collect the log files of a tar, optionally compressed by a `codec` of CODECS, into `members`.
 
-    Compressed data that is no tar is one file, which `members` then have `alone`. Raises CorruptDataError for what is
-    broken or not to be trusted.
+    Compressed data that is not a tar is a single file, which `members` then hold `alone`. Raises CorruptDataError for a
+    broken or unsafe archive.
     """
     tar = _Input(stream, members, codec=codec)
     extension = _Extension()
@@ -148,7 +148,7 @@ def _read_extension(tar: _Input, header: TarInfo, extension: _Extension, members
 
 
 def _read_pax(data: bytes, extension: _Extension, path: str) -> None:
-    """Records of the form `length key=value\\n`, the length counting the whole record."""
+    """Parse records of the form `length key=value\\n`, where the length counts the whole record."""
     broken = CorruptDataError(f"the archive {path} has a broken extended header")
     position = 0
     while position < len(data) and data[position]:

@@ -1,4 +1,4 @@
-"""Zip archives, by the standard library's reader with bounded reads."""
+"""Zip archives, read by the standard library with bounded reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENCRYPTED = 0x1
 
 
 class _SmallReads:
-    """A file with bounded reads: the standard library reads a directory of any size at once."""
+    """A file with bounded reads: the standard library reads a central directory of any size at once."""
 
     def __init__(self, stream: BinaryIO, path: str) -> None:
         self._stream = stream

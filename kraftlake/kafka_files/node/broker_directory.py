@@ -1,4 +1,4 @@
-"""A log directory of a broker that is down: whose it is, and how far the log of each replica in it goes.
+"""A log directory of a broker that is down: its owner, and the end of each replica's log.
 
 Source: org.apache.kafka.storage.internals.log.LogManager, CleanShutdownFileHandler and OffsetIndex.
 """
@@ -42,8 +42,8 @@ _INDEX_ENTRY = 8
 class ReplicaLog:
     """The log of one replica as its files show it.
 
-    `last_epoch` is the leader epoch of its last record, −1 where it never had one, and `end_offset` the offset after
-    that record. `highest_epoch` is the highest leader epoch that the replica knew, with records or without.
+    `last_epoch` is the leader epoch of its last record, −1 if it never had one, and `end_offset` the offset after that
+    record. `highest_epoch` is the highest leader epoch that the replica knew, with records or without.
     """
 
     topic_id: Uuid
@@ -55,12 +55,12 @@ class ReplicaLog:
 
     @property
     def name(self) -> str:
-        """`foo-3`."""
+        """The name of the partition, such as `foo-3`."""
         return f"{self.topic}-{self.partition}"
 
     @property
     def position(self) -> tuple[int, int]:
-        """Last epoch and end offset: equal ones are the same log.
+        """The last epoch and the end offset: logs with the same pair are the same.
 
         A leader epoch has one leader, and a follower has a prefix of the leader's log.
         """
@@ -68,10 +68,10 @@ class ReplicaLog:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Highest epoch, last epoch and end offset: of two replicas' logs the larger one has all committed records.
+        """The highest epoch, last epoch and end offset: the larger of two replicas' ranks has all committed records.
 
-        A leader notes its epoch before its first record, and what is committed under it may be records of earlier
-        epochs alone; a log that was not in sync then may end with a record of an epoch in between.
+        A leader records its epoch before its first record, and the records committed under it may all have earlier
+        epochs; a log outside the ISR may then end with a record of an epoch in between.
         """
         return self.highest_epoch, *self.position
 
@@ -80,8 +80,8 @@ class ReplicaLog:
 class BrokerDirectory:
     """One log directory of a broker.
 
-    `clean_epoch` is the broker epoch under which the broker shut down in order, None where it did not.
-    `metadata_log` is the folder of its copy of the metadata log, None where this directory has none.
+    `clean_epoch` is the broker epoch of the broker's orderly shutdown, None without one. `metadata_log` is the folder
+    of its copy of the metadata log, None if this directory has none.
     """
 
     path: Path
@@ -96,8 +96,8 @@ class BrokerDirectory:
 def read_broker_directory(path: Path) -> BrokerDirectory:
     """Read a log directory of a broker that is down.
 
-    Raises NotASourceError for what is no such directory, or where a running node holds it; CorruptDataError for files
-    of a partition that Kafka does not start with.
+    Raises NotASourceError if the folder is not a log directory, or is locked by a running node; CorruptDataError for a
+    partition's files with which Kafka does not start.
     """
     try:
         names = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
@@ -126,7 +126,10 @@ def read_broker_directory(path: Path) -> BrokerDirectory:
 
 
 def _check_not_running(path: Path) -> None:
-    """A node holds an exclusive lock on this file as long as it runs; a copy of a directory has the file unlocked."""
+    """Check that no node runs on the directory: a running node holds an exclusive lock on this file.
+
+    A copy of a directory has it unlocked.
+    """
     with contextlib.suppress(FileNotFoundError, PermissionError), (path / LOCK).open("rb") as stream:
         try:
             fcntl.lockf(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -172,7 +175,7 @@ def _read_replica(folder: Path) -> ReplicaLog:
 
 
 def _log_end(folder: Path) -> tuple[int, int]:
-    """Leader epoch of the last whole record and the offset after it; epoch −1 where no record is left."""
+    """Return the leader epoch of the last whole record and the offset after it; epoch −1 without a record."""
     found = ((segment_base_offset(entry.name), entry) for entry in folder.iterdir())
     segments = sorted(((base, file) for base, file in found if base is not None), reverse=True)
     for _, file in segments:
@@ -183,9 +186,9 @@ def _log_end(folder: Path) -> tuple[int, int]:
 
 
 def _last_batch(file: Path) -> tuple[int, int] | None:
-    """Leader epoch of the last whole batch with a good CRC, and the offset after it; None without any.
+    """Return the leader epoch of the last whole batch with a correct CRC, and the offset after it; None without any.
 
-    A broker that crashed cuts its log there when it starts. The index says where the end is near; where it does not
+    A crashed broker truncates its log there when it restarts. The index locates the end approximately; if it does not
     fit the segment, as after a crash, the segment is read from its start.
     """
     log = DiskFile.at(file)
@@ -201,7 +204,10 @@ def _last_batch(file: Path) -> tuple[int, int] | None:
 
 
 def _last_indexed(index: Path) -> int:
-    """The position of the last batch in an offset index, 0 without one; zeros fill the index of an active segment."""
+    """Return the position of the last batch in an offset index, 0 without one.
+
+    The index of an active segment ends in zeros.
+    """
     try:
         with index.open("rb") as stream:
             low, high = 0, index.stat().st_size // _INDEX_ENTRY

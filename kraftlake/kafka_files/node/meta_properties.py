@@ -19,7 +19,7 @@ from kraftlake.runtime.whole_file import write_whole
 
 MAX_SIZE = 64 * 1024
 _LEVELS = 2
-"""How many folders up from a metadata directory the file may lie."""
+"""The maximum number of levels above a metadata directory at which the file may lie."""
 _WORD = re.compile(r"[\x21-\x7e]{1,255}")
 _ESCAPED = re.compile(r"[\\=:#!]")
 _NODE_ID = re.compile(r"[0-9]{1,10}")
@@ -27,7 +27,7 @@ _NODE_ID = re.compile(r"[0-9]{1,10}")
 
 @attrs.frozen(kw_only=True)
 class MetaProperties:
-    """The properties in a `meta.properties`; None for those that are missing or malformed."""
+    """The properties in a `meta.properties`; None for missing or malformed ones."""
 
     cluster_id: str | None = None
     node_id: int | None = None
@@ -35,7 +35,7 @@ class MetaProperties:
 
 
 def read_properties(content: bytes) -> MetaProperties:
-    """Parse a `meta.properties`; of repeated properties the last one counts."""
+    """Parse a `meta.properties`; of repeated properties, the last one counts."""
     try:
         found = parse_properties(content[:MAX_SIZE])
     except ValueError:
@@ -49,7 +49,7 @@ def read_properties(content: bytes) -> MetaProperties:
 
 
 def find_properties(directory: Path) -> MetaProperties:
-    """The properties in the nearest `meta.properties` with a cluster id: in `directory` or up to two levels above."""
+    """Return the properties of the nearest `meta.properties` with a cluster id, up to two levels above `directory`."""
     here = directory.absolute()
     for folder in (here, *here.parents[:_LEVELS]):
         file = folder / META_PROPERTIES
@@ -66,7 +66,7 @@ def find_properties(directory: Path) -> MetaProperties:
 
 
 def write_meta_properties(folder: Path, *, cluster_id: str, node_id: int, directory_id: Uuid) -> None:
-    """Write a `meta.properties`, whole; raises OSError, and as `meta_properties`."""
+    """Write a `meta.properties` atomically; raises OSError, and as `meta_properties`."""
     content = meta_properties(cluster_id=cluster_id, node_id=node_id, directory_id=directory_id)
     write_whole(folder / META_PROPERTIES, [content])
 
@@ -74,7 +74,8 @@ def write_meta_properties(folder: Path, *, cluster_id: str, node_id: int, direct
 def meta_properties(*, cluster_id: str, node_id: int, directory_id: Uuid) -> bytes:
     """The content of a `meta.properties` of version 1, as `kafka-storage format` writes it.
 
-    A node does not start on a directory of another cluster or node. Raises UsageError for a cluster id that is no word.
+    A node does not start on a directory of another cluster or node. Raises UsageError for a cluster id that is not a
+    single word.
     """
     if not _WORD.fullmatch(cluster_id):
         raise UsageError(f"{cluster_id!r} is no cluster's id: it has 1 to 255 visible characters of ASCII.")
@@ -84,7 +85,7 @@ def meta_properties(*, cluster_id: str, node_id: int, directory_id: Uuid) -> byt
 
 
 def nearest_properties(found: Mapping[str, MetaProperties], folder: str) -> MetaProperties:
-    """As `find_properties`, among those `found` in the folders of an archive."""
+    """The same as `find_properties`, among the properties `found` in the folders of an archive."""
     parts = folder.split("/") if folder else []
     for depth in range(len(parts), max(len(parts) - _LEVELS - 1, -1), -1):
         properties = found.get("/".join(parts[:depth]))

@@ -1,4 +1,4 @@
-"""The files of text of partitions: leader epochs, the id of the topic, checkpoints of offsets.
+"""The text files of partitions: leader epochs, the topic's id, checkpoints of offsets.
 
 Source: org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile and PartitionMetadataFile.
 """
@@ -21,14 +21,14 @@ _NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 def read_leader_epochs(file: Path) -> tuple[tuple[int, int], ...]:
-    """`parse_leader_epochs` of a file; raises NotASourceError where it can't be read."""
+    """Parse a file by `parse_leader_epochs`; raises NotASourceError if it can't be read."""
     return parse_leader_epochs(_content(file))
 
 
 def parse_leader_epochs(content: bytes) -> tuple[tuple[int, int], ...]:
-    """The epochs in a `leader-epoch-checkpoint`, each with its start offset; an empty file has none.
+    """Parse the epochs in a `leader-epoch-checkpoint`, each with its start offset; an empty file has none.
 
-    Raises CorruptDataError for a content that Kafka does not start with.
+    Raises CorruptDataError for content with which Kafka does not start.
     """
     entries = []
     for line in _entries(content):
@@ -40,9 +40,9 @@ def parse_leader_epochs(content: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def parse_offsets(content: bytes) -> tuple[tuple[str, int, int], ...]:
-    """Topic, partition and offset of each entry in a checkpoint of offsets; an empty file has none.
+    """Parse the topic, partition and offset of each entry in a checkpoint of offsets; an empty file has none.
 
-    Raises CorruptDataError for a content that Kafka does not take.
+    Raises CorruptDataError for content that Kafka refuses.
     """
     entries = []
     for line in _entries(content):
@@ -54,7 +54,7 @@ def parse_offsets(content: bytes) -> tuple[tuple[str, int, int], ...]:
 
 
 def _entries(content: bytes) -> list[str]:
-    """The lines behind the version and the count."""
+    """Return the lines after the version and the count."""
     lines = _lines(content)
     if lines and lines[0].strip() != "0":
         raise CorruptDataError(f"has the version {shown(lines[0])!r}, not 0")
@@ -68,12 +68,12 @@ def _is_offset(word: str) -> bool:
 
 
 def read_topic_id(file: Path) -> Uuid:
-    """`parse_topic_id` of a file; raises NotASourceError where it can't be read."""
+    """Parse a file by `parse_topic_id`; raises NotASourceError if it can't be read."""
     return parse_topic_id(_content(file))
 
 
 def parse_topic_id(content: bytes) -> Uuid:
-    """The id of the topic in a `partition.metadata`; raises as `parse_leader_epochs`."""
+    """Parse the topic's id in a `partition.metadata`; raises as `parse_leader_epochs`."""
     lines = [line.split() for line in _lines(content)[:2]]
     if [len(line) for line in lines] != [2, 2] or not lines[0][1].isdecimal():
         raise CorruptDataError("is not what Kafka writes there, a version and a topic id")
@@ -99,12 +99,12 @@ def _lines(content: bytes) -> list[str]:
 
 
 def leader_epochs_content(entries: Collection[tuple[int, int]]) -> bytes:
-    """The content of a `leader-epoch-checkpoint` of epochs, each with its start offset."""
+    """The content of a `leader-epoch-checkpoint` for epochs, each with its start offset."""
     return _checkpoint([f"{epoch} {start}" for epoch, start in entries])
 
 
 def offsets_content(entries: Iterable[tuple[str, int, int]]) -> bytes:
-    """The content of a checkpoint of offsets: topic, partition and offset of each entry."""
+    """The content of a checkpoint of offsets: the topic, partition and offset of each entry."""
     return _checkpoint([f"{topic} {partition} {offset}" for topic, partition, offset in entries])
 
 

@@ -21,7 +21,7 @@ _DATA_VERSIONS = (0, 1)
 
 @attrs.frozen(kw_only=True)
 class ElectionState:
-    """The epoch of a node, the leader of that epoch and the candidate that the node voted for; None where unknown."""
+    """The epoch of a node, the leader of that epoch and the candidate that the node voted for; None if unknown."""
 
     leader_epoch: int
     leader_id: int | None
@@ -29,9 +29,9 @@ class ElectionState:
 
 
 def read_election_state(directory: Path) -> ElectionState | None:
-    """The state in the file `quorum-state` of `directory`, None without such a file.
+    """Read the state in the file `quorum-state` of `directory`; None without the file.
 
-    Raises CorruptDataError for one that Kafka could not read either, such as the empty file that a full disk leaves.
+    Raises CorruptDataError for a file that Kafka could not read either, such as the empty file that a full disk leaves.
     """
     file = directory / QUORUM_STATE
     try:
@@ -45,7 +45,7 @@ def read_election_state(directory: Path) -> ElectionState | None:
 
 
 def parse_election_state(content: bytes) -> ElectionState:
-    """The state in the content of a file `quorum-state`; raises CorruptDataError as `read_election_state`."""
+    """Parse the content of a file `quorum-state`; raises CorruptDataError as `read_election_state`."""
     if not content.strip():
         raise CorruptDataError(f"{QUORUM_STATE} is empty")
     try:

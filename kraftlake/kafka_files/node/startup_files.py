@@ -1,4 +1,4 @@
-"""Checks of the files beside a log that keep a Kafka node from starting although the log itself is sound.
+"""Checks for files beside a log that prevent a Kafka node's start although the log itself is sound.
 
 Source: org.apache.kafka.storage.internals.log.LogLoader and ProducerStateManager (names), PartitionMetadataFile,
 LeaderEpochCheckpointFile, org.apache.kafka.raft.FileQuorumStateStore and org.apache.kafka.snapshot.Snapshots.
@@ -31,7 +31,7 @@ _LONG, _INT = 2**63, 2**31
 
 
 def check_node_files(folder: Path) -> Iterator[tuple[str, str]]:
-    """The names of the files in a metadata directory that keep Kafka from starting, and the fault of each."""
+    """Return the names of the files in a metadata directory that prevent Kafka's start, and the fault of each."""
     try:
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
     except OSError as error:
@@ -57,7 +57,7 @@ def check_node_files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _is_misnamed(name: str) -> bool:
-    """Whether Kafka would read an offset from this name, which has none."""
+    """Whether Kafka would parse an offset from this name, which has none."""
     if name.endswith(_SNAPSHOTS):
         match = _SNAPSHOT.fullmatch(name[:31]) if len(name) >= 31 else None
         fits = match is not None and len(match[1]) == 20 and abs(int(match[1])) < _LONG

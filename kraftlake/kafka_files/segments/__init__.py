@@ -1,1 +1,1 @@
-"""Segment files: batch headers, the walk over batches, and reading past damage."""
+"""Segment files: batch headers, the iteration over batches, and reading past damage."""

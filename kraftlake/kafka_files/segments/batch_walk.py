@@ -1,4 +1,4 @@
-"""The walk over the batches of a file by their headers, past damage to the next whole batch."""
+"""Iteration over the batches of a file by their headers, past damage to the next whole batch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kraftlake.records.batch_header import HEADER_SIZE, BatchHeader, batch_start
 READ_CHUNK = 1024 * 1024
 HEADER_CHUNK = 64 * 1024
 _CANDIDATE_CRC_BYTES = 256 * 1024 * 1024
-"""Limit of the bytes checksummed, besides four times the file's size, in the search for a whole batch after damage."""
+"""The limit of bytes checksummed, besides four times the file's size, in the search for a batch after damage."""
 
 
 @attrs.frozen
 class Whole:
-    """A batch with all of its bytes. `data` is empty when only headers were read."""
+    """A complete batch. `data` is empty if only headers were read."""
 
     position: int
     header: BatchHeader
@@ -25,13 +25,16 @@ class Whole:
 
     @property
     def end(self) -> int:
-        """Position of the first byte after it."""
+        """The position of the first byte after the batch."""
         return self.position + self.header.size
 
 
 @attrs.frozen
 class Damage:
-    """Bytes [position, end) that hold no whole batch; `end` is where the next whole batch starts, or the file ends."""
+    """Bytes [position, end) without a whole batch.
+
+    `end` is the start of the next whole batch, or the end of the file.
+    """
 
     position: int
     end: int
@@ -41,7 +44,7 @@ class Damage:
 def walk(
     file: StoredFile, *, start: int = 0, limit: int | None = None, headers_only: bool = False
 ) -> Iterator[Whole | Damage]:
-    """Go over the batches of `file` from byte `start` up to byte `limit` (its size if None).
+    """Yield the batches of `file` from byte `start` up to byte `limit` (its size if None).
 
     With `headers_only` neither the batches' bytes nor their CRCs are read, except after damage. Memory is
     bounded by the largest batch allowed, time by the file's size.
@@ -59,7 +62,7 @@ def walk(
 
 
 def _step(window: Window, position: int, end: int, headers_only: bool) -> Whole | str:
-    """The whole batch at `position`, or why there is none."""
+    """Return the whole batch at `position`, or the reason why none is there."""
     head = window.at(position, min(HEADER_SIZE, end - position))
     header = parse_header(head)
     if header is None:
@@ -82,7 +85,7 @@ def _step(window: Window, position: int, end: int, headers_only: bool) -> Whole 
 
 
 class _Search:
-    """The search for the next whole batch after damage, with a limited effort for a whole walk."""
+    """The search for the next whole batch after damage, with a limited effort per iteration."""
 
     def __init__(self, file: StoredFile, end: int) -> None:
         self._file = file
@@ -90,7 +93,7 @@ class _Search:
         self._budget = 4 * end + _CANDIDATE_CRC_BYTES
 
     def past(self, position: int, reason: str) -> Damage:
-        """The damage at `position`, up to the next whole batch or the end."""
+        """Return the damage at `position`, up to the next whole batch or the end."""
         with Window(self._file, READ_CHUNK) as window:
             if self._only_zeros(window, position):
                 return Damage(position, self._end, f"only zeros up to the file's end, {self._end - position} bytes")

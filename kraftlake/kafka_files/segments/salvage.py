@@ -10,15 +10,14 @@ from kraftlake.kafka_files.segments.segment import LogPosition, Segment, decode
 from kraftlake.records.batch import RecordBatch
 
 Lost = Callable[[int, int, str], None]
-"""Called with the first and the last offset that can't be read, and why."""
+"""Called with the first and the last unreadable offset, and the reason."""
 
 
 def salvage(segments: Sequence[Segment], from_offset: int, to_offset: int, lost: Lost) -> Iterator[RecordBatch]:
-    """The batches that hold any offset in [from_offset, to_offset] and can be read, in offset order.
+    """Yield the readable batches that hold any offset in [from_offset, to_offset], in offset order.
 
-    `lost` is called for what is missing between segments or batches, and for what is damaged. Of batches at the same
-    offsets the first one is taken, and `lost` is called with the start of the others; a batch of a lower epoch than
-    the one before it is lost.
+    `lost` is called for gaps between segments or batches, and for damage. Of batches at the same offsets, the first one
+    is taken, and `lost` is called with the start of the others; a batch of a lower epoch than the previous one is lost.
     """
     at = _LenientPosition(segments, from_offset, to_offset, lost)
     for segment in segments:

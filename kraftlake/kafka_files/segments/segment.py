@@ -1,4 +1,4 @@
-"""A segment: the file of the log that starts at a base offset and ends where the next one starts."""
+"""A segment: the file of the log from a base offset to the base offset of the next segment."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from kraftlake.records.batch_values import BatchValues
 
 _TAIL_BYTES = 64 * 1024
-"""Bytes at a segment's end in which its last batch is searched; a larger batch costs a walk over all headers."""
+"""The bytes at a segment's end in which the last batch is searched; a larger batch costs a scan of all headers."""
 
 
 @attrs.define
 class LogPosition:
-    """The position of a reader in the log: the offset that must come next, and the epoch that must not go down."""
+    """The position of a reader in the log: the next expected offset, and the minimum epoch."""
 
     offset: int
     epoch: int = 0
 
     def fault(self, base_offset: int, epoch: int) -> str | None:
-        """Why a batch of this base offset and epoch can't follow here, or None."""
+        """The reason why a batch of this base offset and epoch can't follow here, or None."""
         if base_offset > self.offset:
             return f"offsets {self.offset} to {base_offset - 1} are missing before a batch that starts at {base_offset}"
         if base_offset < self.offset:
@@ -47,14 +47,14 @@ class LogPosition:
 
 @attrs.frozen(kw_only=True)
 class Segment:
-    """One `*.log` file. `end_position` is where its usable bytes end: before its size where a tail is torn off."""
+    """One `*.log` file. `end_position` is the end of its usable bytes: before its size if the tail is torn."""
 
     file: StoredFile
     base_offset: int
     end_position: int
 
     def batches(self, at: LogPosition, from_offset: int, to_offset: int | None) -> Iterator[RecordBatch]:
-        """The batches that hold any offset in [from_offset, to_offset]; moves `at` past them.
+        """Yield the batches that hold any offset in [from_offset, to_offset]; moves `at` past them.
 
         Raises BrokenFileError at the first invalid byte.
         """
@@ -73,23 +73,23 @@ class Segment:
                         return
 
     def bulk_batches(self, at: LogPosition, from_offset: int) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once; stops silently before the first invalid byte."""
+        """The same as `batches`, in bulk; stops silently before the first invalid byte."""
         with Window(self.file, READ_CHUNK) as window:
             position, at.offset = skip_before(from_offset, window, self.end_position, at.offset)
         yield from bulk_batches(self.file, position, self.end_position, at)
 
     def end_offset(self, *, expected: int) -> int:
-        """The offset after its last whole batch.
+        """Return the offset after the last whole batch.
 
-        Only its last bytes are looked at where they say that this is `expected`, the offset at which the next segment
-        starts; the headers of all its batches otherwise.
+        If the last bytes show that the end is `expected`, the offset at which the next segment starts, only they are
+        read; otherwise the headers of all batches.
         """
         if self._end_from(max(0, self.end_position - _TAIL_BYTES), headers_only=False) == expected:
             return expected
         return self._end_from(0, headers_only=True) or self.base_offset
 
     def _end_from(self, start: int, *, headers_only: bool) -> int | None:
-        """The offset after the last whole batch behind byte `start`; None where there is none."""
+        """Return the offset after the last whole batch after byte `start`; None without any."""
         end: int | None = None
         for step in walk(self.file, start=start, limit=self.end_position, headers_only=headers_only):
             if isinstance(step, Whole):
@@ -97,7 +97,7 @@ class Segment:
         return end
 
     def _decoded(self, data: memoryview, position: int, at: LogPosition) -> Iterator[RecordBatch]:
-        """The batches in `data`, which begins at `position` and holds whole batches by their lengths."""
+        """Yield the batches in `data`, which begins at `position` and holds batches that are whole by their lengths."""
         batches = read_batches(data, file=self.file.name, position=position)
         while True:
             try:
@@ -114,7 +114,7 @@ class Segment:
             yield batch
 
     def _one_batch(self, position: int, at: LogPosition) -> Whole:
-        """The whole batch at `position`; raises BrokenFileError that says what is there instead."""
+        """Return the whole batch at `position`; raises BrokenFileError with the reason if none is there."""
         step = next(walk(self.file, start=position, limit=self.end_position))
         if isinstance(step, Damage):
             raise BrokenFileError(self.file.name, position, at.offset, step.reason)
@@ -124,8 +124,8 @@ class Segment:
 def skip_before(offset: int, window: Window, end: int, next_offset: int) -> tuple[int, int]:
     """Skip the batches of a segment that end below `offset`, by headers alone.
 
-    `end` is where the segment's usable bytes end, `next_offset` the offset of its first batch. Returns the position
-    behind the skipped batches and the offset after them; stops at the first header that looks wrong.
+    `end` is the end of the segment's usable bytes, `next_offset` the offset of its first batch. Returns the position
+    after the skipped batches and the offset after them; stops at the first header that looks invalid.
     """
     position = 0
     while next_offset < offset and position < end:
@@ -143,13 +143,13 @@ def skip_before(offset: int, window: Window, end: int, next_offset: int) -> tupl
 
 
 _BULK_CHUNK = 8 << 20
-"""Bytes read at once in bulk: a log of a million partitions takes half the CPU time that it takes in MiBs."""
+"""The number of bytes per read in bulk: for a log of a million partitions, half the CPU time of reads of 1 MiB."""
 
 
 def bulk_batches(file: StoredFile, start: int, end: int, at: LogPosition) -> Iterator[BatchValues | RecordBatch]:
-    """The batches in the bytes [start, end) of a file, many at once; moves `at` past them.
+    """Yield the batches in the bytes [start, end) of a file, in bulk; moves `at` past them.
 
-    It stops silently before the first invalid byte: reading batch by batch reports what is wrong there.
+    The function stops silently before the first invalid byte: reading batch by batch reports the reason.
     """
     from kraftlake.records.batch_values import BatchValues, read_values
 
@@ -174,7 +174,7 @@ def bulk_batches(file: StoredFile, start: int, end: int, at: LogPosition) -> Ite
 
 
 def decode(file: StoredFile, step: Whole) -> RecordBatch:
-    """The one batch of a step. Raises BrokenFileError where its records are not as they should be."""
+    """Decode the only batch of a step. Raises BrokenFileError for malformed records."""
     try:
         batch, *others = read_batches(step.data, file=file.name, position=step.position)
     except CorruptDataError as error:
@@ -186,7 +186,7 @@ def decode(file: StoredFile, step: Whole) -> RecordBatch:
 
 @attrs.frozen(kw_only=True)
 class LogEnd:
-    """The end of a log by its last segment: that of the last whole batch with a good CRC, and the torn tail."""
+    """The end of a log by its last segment: the end of the last whole batch with a correct CRC, and the torn tail."""
 
     offset: int
     position: int
@@ -196,7 +196,7 @@ class LogEnd:
 def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     """Find the end of a log in its last segment.
 
-    Damage that a whole batch follows is not the end: reading stops there with an error.
+    Damage followed by a whole batch is not the end: reading stops there with an error.
     """
     offset = base_offset
     position = good_end = 0
@@ -221,7 +221,7 @@ def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
 
 
 def _is_cut(file: StoredFile, position: int) -> bool:
-    """Whether what starts at `position` is the beginning of a batch that the file ends in, or zeros."""
+    """Whether the bytes from `position` are the start of a batch cut off by the file's end, or zeros."""
     with Window(file, HEADER_SIZE) as window:
         head = bytes(window.at(position, min(HEADER_SIZE, file.size - position)))
     header = parse_header(head)

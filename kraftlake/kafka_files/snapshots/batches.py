@@ -1,4 +1,4 @@
-"""The batches of a KRaft snapshot: header, the records of an image in batches cut like Kafka's, footer.
+"""The batches of a KRaft snapshot: header, the records of an image in batches with Kafka's boundaries, footer.
 
 Source: org.apache.kafka.snapshot.RecordsSnapshotWriter and org.apache.kafka.raft.internals.BatchAccumulator.
 """
@@ -38,9 +38,10 @@ def checkpoint_batches(
     kraft_version: int = 0,
     voters: VotersRecord | None = None,
 ) -> Iterator[RecordBatch | BatchValues]:
-    """The batches of a snapshot of `records`, offsets from 0 on; the arguments are those of `write_checkpoint`.
+    """Yield the batches of a snapshot of `records`, with offsets from 0 on.
 
-    Where values come encoded, whole batches of them stay together as BatchValues.
+    The arguments are those of `write_checkpoint`. If values are already encoded, whole batches of them stay together as
+    BatchValues.
     """
     head = head_batch(epoch, timestamp, kraft_version, voters)
     yield head
@@ -55,7 +56,7 @@ def checkpoint_batches(
 
 
 def head_batch(epoch: int, timestamp: int, kraft_version: int, voters: VotersRecord | None) -> RecordBatch:
-    """The control batch at offset 0: the header, and from kraft.version 1 on that version and the voters."""
+    """Return the control batch at offset 0: the header, and from kraft.version 1 on that version and the voters."""
     head: list[Message] = [SnapshotHeaderRecord(last_contained_log_timestamp=timestamp)]
     if kraft_version >= 1:
         head.append(KRaftVersionRecord(k_raft_version=kraft_version))
@@ -65,26 +66,27 @@ def head_batch(epoch: int, timestamp: int, kraft_version: int, voters: VotersRec
 
 
 def footer_batch(offset: int, epoch: int, timestamp: int) -> RecordBatch:
-    """The control batch that ends a snapshot."""
+    """Return the control batch that ends a snapshot."""
     return RecordBatch.control_of(offset, epoch, timestamp, [SnapshotFooterRecord()])
 
 
 class BatchCutter:
-    """Decides where a batch ends: before the record that would exceed its limit of records or of bytes."""
+    """Decides the boundaries of batches: before the record that would exceed the limit of records or of bytes."""
 
     def __init__(self, records: int = 0, size: int = 0) -> None:
         self.records = records
         """The number of records of the open batch."""
         self.size = size
-        """An upper bound for their size in bytes."""
+        """An upper bound for the size of the open batch's records in bytes."""
 
     def begins(self, value_size: int) -> bool:
-        """Whether the next record, with a value of `value_size` bytes, begins a batch; counts the record."""
+        """Count the next record, with a value of `value_size` bytes; returns whether it begins a batch."""
         return bool(self.beginnings((value_size,)))
 
     def beginnings(self, value_sizes: Iterable[int]) -> list[int]:
-        """The indices of those of the next records that begin a batch; counts the records, with values of these sizes
-        in bytes.
+        """Count the next records, with values of these sizes in bytes.
+
+        Returns the indices of those that begin a batch.
         """
         found: list[int] = []
         records, size = self.records, self.size
@@ -100,7 +102,7 @@ class BatchCutter:
 
 
 class _DataBatches:
-    """Cuts values, one by one or many at once, into batches; `offset` is that of the next record."""
+    """Cuts values, one by one or in bulk, into batches; `offset` is the next record's."""
 
     def __init__(self, offset: int, epoch: int, timestamp: int) -> None:
         self.offset = offset
@@ -110,14 +112,14 @@ class _DataBatches:
         self._open: list[bytes] = []
 
     def take(self, value: bytes) -> Iterator[RecordBatch]:
-        """Add a value; yields the batch that is full before it."""
+        """Add a value; yields the batch that is then complete."""
         if self._cutter.begins(len(value)):
             yield from self.close()
         self._open.append(value)
         self.offset += 1
 
     def take_many(self, values: EncodedValues) -> Iterator[RecordBatch | BatchValues]:
-        """Add many values; yields the batches that are full."""
+        """Add many values; yields the complete batches."""
         import numpy as np
 
         begins = self._cutter.beginnings(values.sizes.tolist())
@@ -133,7 +135,7 @@ class _DataBatches:
         self._extend(values.data, bounds[last:])
 
     def close(self) -> Iterator[RecordBatch]:
-        """Yield the open batch, if there is one."""
+        """Yield the open batch, if any."""
         if self._open:
             yield RecordBatch(
                 base_offset=self.offset - len(self._open),
@@ -150,7 +152,10 @@ class _DataBatches:
         self.offset += len(places) - 1
 
     def _whole_batches(self, data: Any, bounds: Any, ends: Any) -> BatchValues:
-        """Whole batches of the values between `bounds`; `ends` are the numbers of values before each batch's end."""
+        """Yield whole batches of the values between `bounds`.
+
+        `ends` are the numbers of values before each batch's end.
+        """
         import numpy as np
 
         from kraftlake.records.batch_values import BatchValues

@@ -1,4 +1,4 @@
-"""A snapshot: a `*.checkpoint` file, all of the metadata below an offset as records of its own.
+"""A snapshot: a `*.checkpoint` file with all metadata below an offset as its own records.
 
 Source: org.apache.kafka.snapshot.RecordsSnapshotReader and Snapshots.
 """
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class Snapshot:
     """The metadata after all offsets below `end_offset`, the last of which has `epoch`.
 
-    Only the file's name tells the two: where `named` is false they are 0 and mean nothing. `finished` says that
-    the last record is a footer; a writer that was interrupted leaves none. `bootstrap` is the file that a node is
-    formatted with: input of the first controller, never a base to replay on. `last_contained_log_timestamp` is the
-    append time of the last record contained, in epoch ms, −1 where the header can't be read.
+    Only the file's name contains these two: if `named` is false they are 0 and meaningless. `finished` means that the
+    last record is a footer; an interrupted writer leaves none. `bootstrap` marks the file with which a node is
+    formatted: input of the first controller, never a base for a replay. `last_contained_log_timestamp` is the append
+    time of the last record contained, in epoch ms, −1 if the header can't be read.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Snapshot:
     file: StoredFile = attrs.field(repr=False, eq=False)
 
     def damage(self) -> str | None:
-        """The first invalid byte of a finished snapshot, and why it is; None for a sound one. All batches are read."""
+        """The first invalid byte of a finished snapshot, with the reason; None for a sound one. Reads all batches."""
         try:
             for _ in self._whole_batches():
                 pass
@@ -53,7 +53,7 @@ class Snapshot:
         return None
 
     def batches(self) -> Iterator[RecordBatch]:
-        """All batches, control ones too, at the offsets that they have in the file (from 0 on).
+        """Yield all batches, including control batches, at their offsets in the file (from 0 on).
 
         Raises BrokenFileError at the first invalid byte; of an unfinished snapshot it yields the whole batches first.
         """
@@ -79,9 +79,9 @@ class Snapshot:
             at.pass_by(step.header.last_offset, step.header.epoch)
 
     def bulk_batches(self) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once.
+        """The same as `batches`, in bulk.
 
-        Ends after the footer, or stops silently before the first invalid byte: `batches` reports what is wrong there.
+        Ends after the footer, or stops silently before the first invalid byte: `batches` reports the reason.
         """
         for chunk in bulk_batches(self.file, 0, self.file.size, LogPosition(0)):
             single = chunk if isinstance(chunk, RecordBatch) else None
@@ -136,7 +136,7 @@ def _header_timestamp(file: StoredFile) -> int:
 
 
 def _control_batch(file: StoredFile, position: int) -> RecordBatch | None:
-    """The control batch at `position`, None without a readable one."""
+    """Return the control batch at `position`; None without a readable one."""
     step = next(walk(file, start=position), None)
     if not isinstance(step, Whole) or not step.header.is_control:
         return None

@@ -1,1 +1,1 @@
-"""Recognises a SOURCE by its content."""
+"""Recognition of a SOURCE by its content."""

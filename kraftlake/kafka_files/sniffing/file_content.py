@@ -18,14 +18,14 @@ from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 from kraftlake.runtime.words import shown
 
 HEAD_SIZE = 1024 * 1024
-"""Number of bytes from a file's start that are enough to recognise it."""
+"""The number of bytes at a file's start that suffice for its recognition."""
 
 TAR_BLOCK = 512
 _MAX_LIKELY_API_KEY = 255
-"""Later Kafka releases add types after the known ones; a much larger number only looks like a frame by chance."""
+"""The maximum api key of a plausible frame: later Kafka releases add types after the known ones."""
 _PRODUCER_SNAPSHOT_HEAD = struct.Struct(">hI")
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-"""The codecs that are read, by the first bytes of what they make."""
+"""The supported codecs, by the first bytes of their output."""
 _UNWANTED_MAGIC = {
     b"PAR1": "a Parquet file: if it lies in a lake, name the lake's folder",
     b"\x04\x22\x4d\x18": "compressed with lz4: unpack it, or pack it as .tar.gz",
@@ -72,7 +72,7 @@ def tell(name: str, size: int, head: bytes) -> Content:
 
 
 def is_tar_header(head: bytes) -> bool:
-    """Whether `head` starts with a tar member's header, by its checksum."""
+    """Whether `head` starts with a tar member's header, verified by its checksum."""
     block = head[:TAR_BLOCK]
     if len(block) < TAR_BLOCK or not block[0]:
         return False
@@ -83,7 +83,7 @@ def is_tar_header(head: bytes) -> bool:
 
 
 def _is_producer_snapshot(size: int, head: bytes) -> bool:
-    """Whether this is ProducerStateManager's file: version, CRC32C of the rest, entries."""
+    """Whether the file is a snapshot of ProducerStateManager: version, CRC32C of the rest, entries."""
     if size != len(head) or size < _PRODUCER_SNAPSHOT_HEAD.size + 1:
         return False
     version, crc = _PRODUCER_SNAPSHOT_HEAD.unpack_from(head)
@@ -110,7 +110,7 @@ def _tell_batch(header: BatchHeader, head: bytes) -> Content:
 
 
 def _no_metadata(batch: RecordBatch) -> str | None:
-    """Why a batch doesn't belong to a metadata log, or None."""
+    """The reason why a batch can't belong to a metadata log, or None."""
     if batch.control:
         is_raft = batch.control_types[0] >= LeaderChangeMessage.API_KEY
         return None if is_raft else "its control records end transactions"

@@ -1,4 +1,4 @@
-"""What lies below a folder: the metadata directories of one node or several, and archives."""
+"""The sources below a folder: the metadata directories of one node or several, and archives."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LOST_AND_FOUND: Final = "lost+found"
 
 
 def metadata_directories(folder: Path, is_metadata: Callable[[Path], bool]) -> list[Path]:
-    """The metadata directories in a folder that is none itself, at any depth, in order; links are not followed.
+    """Return the metadata directories in a folder that is not one itself, at any depth, in order.
 
-    They are told by their name; where none has it, by `is_metadata` of the folders with log files. Raises
-    NotASourceError for a folder of very many folders, OSError where one can't be read.
+    Links are not followed. They are recognised by name; if no name matches, by `is_metadata` for folders with log
+    files. Raises NotASourceError for a folder with too many folders, OSError for an unreadable one.
     """
     inner = folder / METADATA_DIRECTORY
     if inner.is_dir():
@@ -36,15 +36,19 @@ def metadata_directories(folder: Path, is_metadata: Callable[[Path], bool]) -> l
 
 
 def archives_below(folder: Path, is_archive: Callable[[Path], bool]) -> list[Path]:
-    """The archives in a folder, at any depth, in order: files with the name of one that are one. Raises as above."""
+    """Return the archives in a folder, at any depth, in order: files with an archive's name and content.
+
+    Raises as above.
+    """
     named = (here / name for here, _, files in _walk(folder) for name in files if name.endswith(ARCHIVE_SUFFIXES))
     return sorted(path for path in named if path.is_file() and is_archive(path))
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
-    """Each folder with the names of its folders, of which those that are taken out are not entered, and its files.
+    """Yield each folder with the names of its subfolders, and its files.
 
-    A folder that is deleted meanwhile is passed over, and so is what a file system's check found: root alone reads it.
+    A subfolder removed from the names is not entered. A folder deleted meanwhile is skipped, and so is lost+found, the
+    folder of a file system's check, which only root can read.
     """
 
     def fail(error: OSError) -> None:

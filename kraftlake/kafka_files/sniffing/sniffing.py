@@ -1,4 +1,4 @@
-"""Recognises a SOURCE by content, or says what a path holds instead."""
+"""Recognises a SOURCE by content, or reports the actual content of a path."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _WAY_OUT = "name a lake, a __cluster_metadata-0 directory, a segment, a snapshot
 
 
 def sniff(path: str | Path) -> SourceKind:
-    """The kind of SOURCE at `path`; a lake is recognised by its Delta table `log/`.
+    """Return the kind of SOURCE at `path`; a lake is recognised by its Delta table `log/`.
 
-    A URI of an object store (`s3://…`) can only be a lake, and is not looked at. Raises NotASourceError that says what
-    is there instead, and the way out.
+    A URI of an object store (`s3://…`) can only be a lake, and is not read. Raises NotASourceError with the actual
+    content, and the way out.
     """
     if "://" in str(path):
         return SourceKind.LAKE
@@ -107,16 +107,16 @@ def _sniff_folder(folder: Path) -> SourceKind:
 
 
 def holds_metadata(folder: Path) -> bool:
-    """Whether the files of a folder of log files are those of a metadata log."""
+    """Whether the files of a folder with log files belong to a metadata log."""
     names = sorted(entry.name for entry in folder.iterdir() if is_log_file(entry.name) and entry.is_file())
     contents = (_content(folder / name) for name in _telling(folder, names))
     return any(content.kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for content in contents)
 
 
 def archives_of(folder: Path) -> list[Path]:
-    """The archives in a folder that holds no metadata directory, at any depth; none in any other folder.
+    """Return the archives in a folder without a metadata directory, at any depth; none in any other folder.
 
-    Raises NotASourceError where a folder can't be read.
+    Raises NotASourceError if a folder can't be read.
     """
     try:
         has_log_files = any(is_log_file(entry.name) and entry.is_file() for entry in folder.iterdir())
@@ -132,7 +132,10 @@ def _is_archive(path: Path) -> bool:
 
 
 def _content(path: Path) -> Content:
-    """Recognise a segment or a snapshot by what it holds, or unpacks to; a broken one reports its faults when read."""
+    """Recognise a segment or a snapshot by its content, decompressed if necessary.
+
+    A broken one reports its faults when read.
+    """
     if not is_packed_log_file(path.name):
         return look_into(DiskFile.at(path))
     from kraftlake.kafka_files.archives.compression import codec_faults, exactly, unpacked
@@ -146,7 +149,7 @@ def _content(path: Path) -> Content:
 
 
 def _telling(folder: Path, log_files: list[str]) -> list[str]:
-    """The files by which a folder is recognised: the first segment and the first snapshot that have a batch header."""
+    """Return the files that identify a folder: the first segment and the first snapshot with a batch header."""
     enough = [name for name in log_files if (folder / name).stat().st_size > MIN_LENGTH]
     segments = [name for name in enough if segment_base_offset(unpacked_name(name)) is not None]
     snapshots = [name for name in enough if snapshot_id(unpacked_name(name)) is not None]

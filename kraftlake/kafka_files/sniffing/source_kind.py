@@ -17,5 +17,5 @@ class SourceKind(Enum):
 
 
 def has_lake_log(folder: str | Path) -> bool:
-    """Whether there is a Delta table `log/` in a folder, which makes it a lake; raises OSError."""
+    """Whether a folder is a lake: has a Delta table `log/`; raises OSError."""
     return Path(folder, "log", "_delta_log").is_dir()

@@ -1,1 +1,1 @@
-"""Record batches as bytes: walked and checked, values found, put together, written and dealt to shards."""
+"""Record batches as bytes: walked and checked, values found, assembled, written and sharded."""

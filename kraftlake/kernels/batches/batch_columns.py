@@ -12,4 +12,4 @@ SMALLEST_RECORD = 7
 SMALLEST_BATCH = HEADER_SIZE + SMALLEST_RECORD
 
 FIRST, STOP, BASE, COUNT, EPOCH, TIME, MAX_TIME = range(7)
-"""What is known of a batch: the bytes of its records, base offset, records, epoch, base and largest time."""
+"""The facts about a batch: the bytes of its records, base offset, records, epoch, base and largest time."""

@@ -1,4 +1,4 @@
-"""The records section of data batches: each value with what stands around it in a batch of format v2.
+"""The records section of data batches: each value with the bytes around it in a batch of format v2.
 
 Source: org.apache.kafka.common.record.DefaultRecord.
 """
@@ -14,13 +14,13 @@ NO_KEY = 1
 
 @inlined
 def _body_size(size: Int64, time: Int64, delta: Int64) -> Int64:
-    """The bytes of a record behind its length: attributes, deltas, no key, the value and its length, no headers."""
+    """The bytes of a record after its length: attributes, deltas, no key, the value and its length, no headers."""
     return 3 + uvarint_size(zigzag(time)) + uvarint_size(delta << 1) + uvarint_size(size << 1) + size
 
 
 @compiled
 def measure_sections(starts: Longs, stops: Longs, times: Longs, ends: Longs, sections: LongsOut) -> None:
-    """The bytes of the records of each batch b, which are those up to ends[b], into `sections` (int64)."""
+    """Store the bytes of the records of each batch b, which are those up to ends[b], into `sections` (int64)."""
     first: Int64 = 0
     for b in range(len(ends)):
         total: Int64 = 0
@@ -33,7 +33,7 @@ def measure_sections(starts: Longs, stops: Longs, times: Longs, ends: Longs, sec
 
 @compiled
 def write_sections(data: Bytes, starts: Longs, stops: Longs, times: Longs, ends: Longs, out: BytesOut) -> None:
-    """Write the sections that `measure_sections` has measured, one behind the other.
+    """Write the sections that `measure_sections` has measured, one after the other.
 
     Record i has the value data[starts[i]:stops[i]] and the time times[i], in ms.
     """

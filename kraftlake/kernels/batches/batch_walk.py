@@ -1,4 +1,4 @@
-"""Plain data batches found by their headers and CRCs, and the values of all of them, without an object a batch."""
+"""Finds plain data batches by their headers and CRCs, and the values in them, without an object for each batch."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ def number(data: Bytes, p: Int64, size: Int64) -> Int64:
 def walk_plain(
     data: Bytes, start: Int64, latest: Int64, largest: Int64, most: Int64, found: LongRowsOut
 ) -> tuple[Int64, Int64, Int64]:
-    """Go over the headers of the plain data batches from `start` on that follow each other, into the rows of `found`.
+    """Parse the headers of the consecutive plain data batches from `start` on, into the rows of `found`.
 
-    A batch is plain when it is not compressed, no control batch and of no producer, with times between -1 and `latest`,
-    `largest` bytes and `most` records at most.
-    Gives how many there are, how many records they say that they have (no more than their bytes could hold), and where
-    they end. `split_plain` checks their CRCs.
+    A batch is plain when it is not compressed, not a control batch and without a producer, with times between -1 and
+    `latest`, and with at most `largest` bytes and `most` records. Returns their number, the number of records in their
+    headers (at most as many as their bytes could hold), and their end. `split_plain` checks their CRCs.
     """
     size = len(data)
     p = start
@@ -69,9 +68,10 @@ def walk_plain(
 def split_plain(
     data: Bytes, found: LongRows, batches: Int64, starts: LongsOut, stops: LongsOut, times: LongsOut
 ) -> tuple[Int64, Int64]:
-    """The values of the first `batches` rows of `found` and their times; how many batches and records are sound.
+    """Store the values and times of the first `batches` rows of `found`; returns the numbers of the sound ones.
 
-    A batch with another CRC than it says is not. Each is split right after its bytes were summed, while they are near.
+    A batch whose CRC differs from its header is not sound. Each batch is split right after its CRC is computed, while
+    its bytes are in the cache. The numbers are those of batches and of records.
     """
     at: Int64 = 0
     for index in range(batches):

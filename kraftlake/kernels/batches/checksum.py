@@ -18,7 +18,7 @@ def crc32c(data: Bytes, start: Int64, end: Int64) -> Int64:
 
 @compiled
 def checksum(data: Bytes, by_instruction: Bool) -> Int64:
-    """The CRC32C of all bytes; without `by_instruction` by tables, as on processors that lack one."""
+    """The CRC32C of all bytes; without `by_instruction` by tables, as on processors without the instruction."""
     if len(data) == 0:
         return 0
     return kraftlake_crc32c(cython.address(data[0]), len(data), by_instruction)

@@ -1,4 +1,4 @@
-"""The records of a client's batch, as the leader checks them."""
+"""The records of a client's batch, with the leader's checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST = 2**31 - 1
 
 @inlined
 def _varint(data: Bytes, p: Int64, stop: Int64) -> tuple[Int64, Int64]:
-    """The number of 32 bits that stands at `p` and the position behind it; −1 instead where there is none."""
+    """The 32-bit number at `p` and the position after it; −1 in place of the position for no such number."""
     value, behind = varlong(data, p, stop)
     is_short: Bool = behind - p <= _LONGEST and -_LARGEST - 1 <= value <= _LARGEST
     return value, behind if is_short else -1
@@ -21,7 +21,7 @@ def _varint(data: Bytes, p: Int64, stop: Int64) -> tuple[Int64, Int64]:
 
 @inlined
 def _behind(data: Bytes, p: Int64, stop: Int64) -> tuple[Int64, Int64]:
-    """The length that stands at `p` and the position behind its bytes; −1 instead where they don't fit."""
+    """The length at `p` and the position after its bytes; −1 in place of the position where they don't fit."""
     length, p = _varint(data, p, stop)
     if p >= 0 and length > 0:
         p += length
@@ -39,11 +39,11 @@ def walk_records(
     latest: Int64,
     needs_key: Bool,
 ) -> tuple[Int64, Int64]:  # fmt: skip
-    """Whether data[start:end) has `count` sound records, and their largest time.
+    """Check that data[start:end) has `count` sound records; returns the verdict and their largest time.
 
-    2 where they are as a producer writes them: no attributes, offsets one after another, the first at the base time; 1
-    where they are sound otherwise; 0 where one is wrong, or not decided here. Times outside of [earliest, latest] are
-    wrong unless they are −1.
+    The verdict is 2 for records as a producer writes them (no attributes, offsets one after another, the first at the
+    base time), 1 for records that are sound otherwise, 0 where one is wrong, or not decided here. Times outside of
+    [earliest, latest] are wrong unless they are −1.
     """
     p = start
     largest: Int64 = -(1 << 62)

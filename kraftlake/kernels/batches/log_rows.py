@@ -17,7 +17,7 @@ def _is_plain(rows: LongRows, i: Int64) -> Bool:
 
 @inlined
 def _goes_on(rows: LongRows, i: Int64, other: Int64) -> Bool:
-    """Whether two batches of records are the same producer's, in one epoch, and both in transactions or not."""
+    """Whether two batches of records belong to the same producer, in one epoch, and both in transactions or not."""
     return (
         rows[i, column.PRODUCER] == rows[other, column.PRODUCER]
         and rows[i, column.PRODUCER_EPOCH] == rows[other, column.PRODUCER_EPOCH]
@@ -27,11 +27,11 @@ def _goes_on(rows: LongRows, i: Int64, other: Int64) -> Bool:
 
 @compiled
 def choose(rows: LongRowsOut, count: Int64) -> Int64:
-    """Find the batches that a log has to look at, of `count`: their rows' numbers are in column CHOSEN; gives how many.
+    """Find the batches, of `count`, that a log has to examine: stores their rows' numbers in CHOSEN; returns how many.
 
-    These are the first batch and the first of a leader epoch, those of control records, and of a producer's batches
-    that go on in one producer epoch, in transactions or not, the first and the last KEPT. Where producers share a slot,
-    of which there are as many as rows at most, more of theirs are chosen.
+    These are the first batch and the first of a leader epoch, those of control records, and of a producer's consecutive
+    batches in one producer epoch, in transactions or not, the first and the last KEPT. Where producers share a slot, of
+    which there are as many as rows at most, more of theirs are chosen.
     """
     slots: Int64 = 1
     while 2 * slots <= count:
@@ -65,7 +65,7 @@ def choose(rows: LongRowsOut, count: Int64) -> Int64:
 
 @compiled
 def count_batches(data: Bytes) -> Int64:
-    """How many batches `data` starts with that are whole by what they say of their length."""
+    """The number of batches at the beginning of `data` that are whole by the length in their headers."""
     p: Int64 = 0
     count: Int64 = 0
     while p + HEADER_SIZE <= len(data):
@@ -81,11 +81,11 @@ def count_batches(data: Bytes) -> Int64:
 def find(
     data: Bytes, expected: Int64, latest_epoch: Int64, lowest: Int64, highest: Int64, rows: LongRowsOut
 ) -> tuple[Int64, Int64, Int64, Int64]:
-    """Go over the whole sound batches that `data` starts with, into `rows`, and `choose` among them.
+    """Store the whole sound batches that `data` starts with in `rows`, and `choose` among them.
 
-    Gives how many there are, where they end, their largest timestamp, and how many are chosen. It stops at a batch of a
-    leader epoch after `latest_epoch`, and at one whose last offset is not in [lowest, highest]. Unless `expected` is
-    -1, the first base offset is that or a later one, and no batch begins before the end of the one in front of it.
+    Returns their number, their end, their largest timestamp, and the number of chosen ones. The search stops at a batch
+    of a leader epoch after `latest_epoch`, and at one whose last offset is not in [lowest, highest]. Unless `expected`
+    is -1, the first base offset is at least `expected`, and no batch begins before the end of the previous one.
     """
     size = len(data)
     p, count = 0, 0
@@ -127,13 +127,13 @@ def index(
     rows: LongRowsOut, base: Int64, position: Int64, interval: Int64, unindexed: Int64, largest: Int64,
     offset_of_largest: Int64, indexed_time: Int64,
 ) -> tuple[Int64, Int64, Int64, Int64]:  # fmt: skip
-    """The entries of a segment's indexes for batches that begin at `position` of it.
+    """Find the entries of a segment's indexes for batches that begin at `position` in it.
 
-    Those of the offset index are in the columns OFFSET and POSITION, those of the time index in LARGEST and
-    OFFSET_OF_LARGEST. `unindexed` bytes are behind the last entry; `largest` is the largest timestamp before the
-    batches, `offset_of_largest` the last offset of its batch, `indexed_time` the timestamp of the last entry. Gives how
-    many entries there are for each index, how many bytes are behind the last one, and the row with the largest
-    timestamp, -1 where an earlier batch has it.
+    The entries of the offset index are in the columns OFFSET and POSITION, those of the time index in LARGEST and
+    OFFSET_OF_LARGEST. `unindexed` bytes follow the last entry; `largest` is the largest timestamp before the batches,
+    `offset_of_largest` the last offset of its batch, `indexed_time` the timestamp of the last entry. Returns the number
+    of entries for each index, the number of bytes after the last one, and the row with the largest timestamp, -1 where
+    an earlier batch has it.
     """
     in_offsets: Int64 = 0
     in_times: Int64 = 0

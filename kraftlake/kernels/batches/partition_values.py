@@ -105,7 +105,7 @@ def write(
     rows: IntRows, heap: Ints, directories: ByteRows, partitions: Ints, topics: Ints, ids: ByteRows, version: Int64,
     with_directories: Bool, with_elr: Bool, begins: Longs, out: BytesOut,
 ) -> None:  # fmt: skip
-    """Write the record of each row at out[begins[r]], as long as `measure` says.
+    """Write the record of each row at out[begins[r]], with the length from `measure`.
 
     `partitions` and `topics` (int32[n]) are the rows' partition ids and the numbers of their topics, whose ids are
     ids[topic] (uint8[t, 16]); `directories` (uint8[d, 16]) are the directories' by number.

@@ -1,4 +1,4 @@
-"""Numbers written as a batch's values hold them, for kernels that make such values."""
+"""Numbers written in the form of a batch's values, for kernels that make such values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftlake.kernels.language import BytesOut, Int64, UInt32, UInt64, inlined
 
 @inlined
 def put_int(data: BytesOut, p: Int64, number: Int64) -> Int64:
-    """Write a 32-bit number, big-endian, at `p`; gives the position behind it."""
+    """Write a 32-bit number, big-endian, at `p`; returns the position after it."""
     value = cython.cast(UInt32, number)
     data[p] = value >> 24
     data[p + 1] = value >> 16 & 0xFF
@@ -20,7 +20,7 @@ def put_int(data: BytesOut, p: Int64, number: Int64) -> Int64:
 
 @inlined
 def put_uvarint(data: BytesOut, p: Int64, number: UInt64) -> Int64:
-    """Write a number of 0 or more, seven bits a byte, at `p`; gives the position behind it."""
+    """Write a number of 0 or more, seven bits a byte, at `p`; returns the position after it."""
     while number >= 0x80:
         data[p] = number & 0x7F | 0x80
         number >>= 7

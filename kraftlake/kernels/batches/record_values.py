@@ -1,4 +1,4 @@
-"""Where the values lie in the records section of a batch."""
+"""The positions of the values in the records section of a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftlake.kernels.language import Bool, Bytes, Int64, LongsOut, compiled, i
 
 @inlined
 def varlong(data: Bytes, p: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """A zigzag number of at most 56 bits and the position behind it; -1 instead where there is none."""
+    """A zigzag number of at most 56 bits and the position after it; -1 in place of the position for no such number."""
     if p >= end:
         return 0, -1
     byte = cython.cast(Int64, data[p])
@@ -35,7 +35,7 @@ def split_values(
 ) -> Bool:  # fmt: skip
     """Find the `count` values of a data batch in data[start:end), into `starts`, `stops` and `times` from `first` on.
 
-    False when something is not as a metadata log has it: `kraftlake.records.batch` says what.
+    False when something differs from a metadata log's form: `kraftlake.records.batch` reports the fault.
     """
     p = start
     latest: Int64 = -(1 << 62)

@@ -1,1 +1,1 @@
-"""Rows and values made into the columns of tables."""
+"""Converts rows and values into the columns of tables."""

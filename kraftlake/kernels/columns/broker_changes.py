@@ -1,4 +1,4 @@
-"""The changes of brokers that changes of partitions make: a row for each broker and partition."""
+"""The changes of brokers caused by changes of partitions: a row for each broker and partition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftlake.kernels.replay.row_lists import all_migrating, load_row
 
 @inlined
 def heap_at(base_heap: Ints, heap: Ints, at: Int64) -> Int64:
-    """The number at a place of the base's heap or, behind it, of the other one."""
+    """The number at an index of the base's heap or, after it, of the other one."""
     return base_heap[at] if at < len(base_heap) else heap[at - len(base_heap)]
 
 
@@ -93,7 +93,7 @@ def _add(
 def _add_where_it_stays(
     after: IntRows, r: Int64, elected: Bool, only: Ints, found: BrokerChanges, count: Int64
 ) -> Int64:
-    """Add the rows of the replicas of a partition that `_stays_where_it_is`; gives how many rows there are."""
+    """Add the rows of the replicas of a partition that `_stays_where_it_is`; returns the number of rows."""
     for place in range(after[r, SHAPE] & 0xFF):
         broker = after[r, place]
         if (place > 0 and broker == after[r, 0]) or (place > 1 and broker == after[r, 1]):

@@ -1,4 +1,4 @@
-"""Changes of partitions as the kernels of columns take and give them: flags, kinds and columns."""
+"""Changes of partitions as input and output of the kernels of columns: flags, kinds and columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
 
 HAD, HAS, WRITTEN = 1, 2, 4
-"""Flags of a changed partition: it was there before; it is there after; a record has written its directories."""
+"""Flags of a changed partition: it existed before; it exists after; a record has written its directories."""
 
 DELETE, DIRECTORY, FOLLOWER, LEADING, ELECTED = range(5)
 """The kinds of changes, in the order of their names in the table `local_changes/`."""
@@ -36,7 +36,7 @@ class BrokerChanges(NamedTuple):
 
 
 class ListRoom(NamedTuple):
-    """Memory that `changes_of_brokers` works in."""
+    """Working memory of `changes_of_brokers`."""
 
     lists: IntRowsOut
     lengths: LongsOut
@@ -102,7 +102,7 @@ class FoldedVersions(NamedTuple):
 
 
 class PartitionsNow(NamedTuple):
-    """The partitions by place: see `fold_versions`."""
+    """The partitions by index: see `fold_versions`."""
 
     there: BytesOut
     since: LongsOut
@@ -112,7 +112,7 @@ class PartitionsNow(NamedTuple):
 
 
 class FoldedChanges(NamedTuple):
-    """Room for the changes of `fold_versions`."""
+    """Memory for the changes of `fold_versions`."""
 
     first: LongsOut
     last: LongsOut

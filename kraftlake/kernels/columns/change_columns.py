@@ -18,9 +18,9 @@ from kraftlake.kernels.partition_row import HEAP_LISTS, ISR, LEADER, SHAPE
 def sort_changes(changed: Longs, deltas: Longs, numbers: Longs, first: LongsOut, places: LongsOut) -> None:
     """Sort the changes of brokers by delta and broker; those of one broker in a delta keep their order.
 
-    Row k is of the partition changed[k] (int64), of its delta among `deltas` (int64), and of the broker numbers[k]
-    (int64, from 0 on). places[i] (int64) gets the row that comes as the ith. `first` (int64) lends room for one more
-    than there are numbers.
+    Row k has the partition changed[k] (int64), its delta in `deltas` (int64), and the broker numbers[k] (int64, from 0
+    on). places[i] (int64) gets the ith row of the order. `first` (int64) is working memory for one element more than
+    there are numbers.
     """
     count = len(changed)
     begin: Int64 = 0
@@ -53,7 +53,7 @@ def sort_changes(changed: Longs, deltas: Longs, numbers: Longs, first: LongsOut,
 
 @inlined
 def _copy_list(at: Int64, which: Int64, base_heap: Ints, heap: Ints, members: IntsOut, into: Int64) -> Int64:
-    """Copy replicas (0) or ISR (1) of a row whose lists lie in a heap behind `into`; gives where they end."""
+    """Copy replicas (0) or ISR (1) of a row whose lists lie in a heap to the end of `into`; returns their end."""
     size = heap_at(base_heap, heap, at + which)
     first = at + HEAP_LISTS
     if which:
@@ -68,14 +68,14 @@ def fill_change_columns(
     found: BrokerChanges, places: Longs, changed: ChangedPartitions, heads: DeltaHeads, base_heap: Ints, heap: Ints,
     columns: ChangeColumns,
 ) -> None:  # fmt: skip
-    """The rows `places` of `found` (see `changes_of_brokers`) one after the other, as columns.
+    """Store the rows `places` of `found` (see `changes_of_brokers`), one after the other, as columns.
 
-    `changed` has of each changed partition the row as it is after its delta (int32[n, 14]), its `deltas` (int64),
-    `topics` and `partitions` (int32); `heads` of each delta `offsets`, `epochs` (int32) and `times`. Row i of `columns`
-    gets `offsets` and `times` (int64), and int32 all of them `epochs`, `brokers`, `kinds`, `directories`, `topics`,
-    `partitions`, `leaders`, `leader_epochs` and `partition_epochs`; `replica_bounds` and `isr_bounds`, one longer,
-    where its lists begin and the last end in `replicas` and `isr`, which have room for three more. The numbers of a
-    DELETE mean nothing, its lists are empty.
+    `changed` has for each changed partition its row after its delta (int32[n, 14]), its `deltas` (int64), `topics` and
+    `partitions` (int32); `heads` has for each delta `offsets`, `epochs` (int32) and `times`. Row i of `columns` gets
+    `offsets` and `times` (int64), and as int32 `epochs`, `brokers`, `kinds`, `directories`, `topics`, `partitions`,
+    `leaders`, `leader_epochs` and `partition_epochs`; `replica_bounds` and `isr_bounds`, one longer, have the starts of
+    its lists, and the end of the last, in `replicas` and `isr`, which have room for three more. The numbers of a DELETE
+    have no meaning, its lists are empty.
     """
     rows = changed.rows
     replicas: Int64 = 0

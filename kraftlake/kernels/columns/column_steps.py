@@ -1,4 +1,4 @@
-"""The steps by which `typed_columns` decodes records, and where its columns go."""
+"""The steps by which `typed_columns` decodes records, and the layout of its columns."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 INT8 to INT64 and UUID read a value; TEXT a string or bytes, where argument 1 allows null; INT32_LIST and UUID_LIST an
 array into the list `column` and its elements into `target`; LIST an array whose elements the steps from `target` on
-read (null as for TEXT); STRUCT one such. TAGS begins tagged fields, TAG goes on with the next row where tag `argument`
-is there, else with `target`; TAG_DONE ends its value and goes on at `target`; TAGS_DONE, whose argument is above all
-tags, skips what is left. END ends a struct or the record. The defaults stand for fields that are absent: `argument` is
-the number, or 1 for null.
+read (null as for TEXT); STRUCT a single one. TAGS begins tagged fields, TAG continues with the next row where tag
+`argument` is present, else with `target`; TAG_DONE ends its value and continues at `target`; TAGS_DONE, whose argument
+is above all tags, skips the remaining ones. END ends a struct or the record. The defaults stand for fields that are
+absent: `argument` is the number, or 1 for null.
 """
 
 STEP, COLUMN, ARGUMENT, TARGET, STEP_NUMBERS = range(5)
@@ -49,11 +49,11 @@ NO_TAG = 1 << 40
 
 
 class Output(NamedTuple):
-    """Where columns go. Of column c, counts[c] elements are there.
+    """The memory of the columns. counts[c] is the number of elements in column c.
 
-    `places` has PLACES numbers for each column, which say where its parts begin: VALUES, numbers in `ints` or `longs`,
-    text in `bytes`; ENDS, those of texts and lists, in `ints` behind a 0; VALID, a byte of `bytes` for each element
-    that may be null. -1: it has none.
+    `places` has PLACES numbers for each column, the starts of its parts: VALUES, numbers in `ints` or `longs`, text in
+    `bytes`; ENDS, those of texts and lists, in `ints` after a 0; VALID, a byte of `bytes` for each element that may be
+    null. -1: the column does not have the part.
     """
 
     bytes: BytesOut

@@ -42,16 +42,16 @@ def fold_versions(
     """Fold versions of partitions into changes: one for each partition and offset at which records take effect.
 
     `versions` has `places`, the rows `before` and `after` and `did` (uint8, see `Journal`) in the order of the log;
-    `offsets`, `times` and `deltas` (int64, ascending but for the times) say where each takes effect. `now` has by place
-    whether the partition is `there` (uint8), the offset and time at which its state began (`since`, `since_times`), and
-    the number of its newest change (`newest`, int64; anything at first); `touched` (int64[1]) lends room. All but the
-    last two are moved on.
+    `offsets`, `times` and `deltas` (int64, ascending but for the times) are those at which each takes effect. `now` has
+    by index whether the partition is `there` (uint8), the offset and time at which its state began (`since`,
+    `since_times`), and the number of its newest change (`newest`, int64; anything at first); `touched` (int64[1]) is
+    working memory. All but the last two are updated.
 
     `changes` has room for as many changes as there are versions: the `first` and the `last` of its versions (int64),
     `since` and `since_times` of the state before it, `flags` (uint8: HAD, HAS, WRITTEN), `altered` (uint8; 0 where the
     state after it is the one before), and the numbers of elections (int64) that were `unclean`, or from the `eligible`
-    leader replicas. They are in the order of their first versions. Gives their number, and the number of those whose
-    partition has an earlier one in the same delta.
+    leader replicas. They are in the order of their first versions. Returns the number of changes, and the number of
+    those whose partition has an earlier one in the same delta.
     """
     count: Int64 = 0
     repeated: Int64 = 0

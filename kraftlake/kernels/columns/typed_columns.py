@@ -1,8 +1,8 @@
-"""Records of one type into columns, a column a field, by a program that is made of the type's declaration.
+"""Decodes records of one type into columns, one for each field, by a program made from the type's declaration.
 
 The program is a table of steps (`kraftlake.records.column_program` makes it), so that one function decodes every type
-at every version. A record that is not plain (a number of more than four bytes, tags out of order, bytes that are no
-such message) stops it: objects decode it, or say what is wrong.
+at every version. A record that is not plain (a number of more than four bytes, tags out of order, bytes of another
+message) stops the decoding: objects decode it, or report the fault.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _add_long(out: Output, column: Int64, number: Int64) -> None:
 
 @inlined
 def _add_size(out: Output, column: Int64, size: Int64, valid: Int64) -> Int64:
-    """Note the end of one more text or list, and give where it begins."""
+    """Store the end of one more text or list, and return its start."""
     k = out.counts[column]
     at = out.places[op.PLACES * column + op.ENDS] + k
     begins: Int64 = out.ints[at]
@@ -65,7 +65,7 @@ def _copy_text(into: BytesOut, to: Int64, data: Bytes, p: Int64, size: Int64) ->
 
 @inlined
 def _write_uuid(into: BytesOut, to: Int64, high: UInt64, low: UInt64) -> None:
-    """Kafka's 22 characters of 128 bits, the last of which has two bits of them."""
+    """Write Kafka's 22 characters of 128 bits, the last of which has two bits of them."""
     letters: cython.p_const_uchar = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     for i in range(10):
         into[to + i] = letters[high >> (58 - 6 * i) & 63]
@@ -83,7 +83,7 @@ def _add_uuid(out: Output, column: Int64, high: UInt64, low: UInt64) -> None:
 
 @inlined
 def _next_tag(data: Bytes, p: Int64, end: Int64, left: Int64, before: Int64) -> tuple[Int64, Int64, Int64]:
-    """The next tag, where its value begins and ends; NO_TAG when none is left. The position is -1 where one is bad."""
+    """The next tag, with the start and end of its value; NO_TAG for none left. The position is -1 for a bad tag."""
     if left <= 0:
         return op.NO_TAG, p, p
     tag, p = read_uvarint(data, p, end)
@@ -97,7 +97,7 @@ def _next_tag(data: Bytes, p: Int64, end: Int64, left: Int64, before: Int64) -> 
 
 @inlined
 def _read_number(data: Bytes, p: Int64, end: Int64, step: Int64, column: Int64, out: Output) -> Int64:
-    """A number of another width than INT32's; the position behind it, or -1."""
+    """Read a number of another width than INT32's; returns the position after it, or -1."""
     if step == op.INT64:
         if p + 8 > end:
             return -1
@@ -119,7 +119,7 @@ def _read_number(data: Bytes, p: Int64, end: Int64, step: Int64, column: Int64, 
 
 @inlined
 def _read_size(data: Bytes, p: Int64, end: Int64, nullable: Int64) -> tuple[Int64, Int64]:
-    """The size of a text or list, -1 for null, and the position behind it, -1 where it is none."""
+    """The size of a text or list, -1 for null, and the position after it, -1 for a bad size."""
     size, p = read_uvarint(data, p, end)
     if p < 0 or (size == 0 and nullable == 0):
         return 0, -1
@@ -130,7 +130,7 @@ def _read_size(data: Bytes, p: Int64, end: Int64, nullable: Int64) -> tuple[Int6
 def _read_many(
     data: Bytes, p: Int64, end: Int64, step: Int64, column: Int64, size: Int64, element: Int64, out: Output
 ) -> Int64:
-    """A TEXT, INT32_LIST or UUID_LIST of known size (-1: null); the position behind it, or -1."""
+    """Read a TEXT, INT32_LIST or UUID_LIST of known size (-1: null); returns the position after it, or -1."""
     valid: Int64 = 1
     if size < 0:
         size = valid = 0
@@ -159,7 +159,7 @@ def _read_many(
 def _push(
     stack: LongRowsOut, depth: Int64, at: Int64, count: Int64, left: Int64, tag: Int64, tag_stop: Int64, begin: Int64
 ) -> None:
-    """What to go on with when `count` structs, whose steps begin at `begin`, are read."""
+    """Push the position to continue at when `count` structs, whose steps begin at `begin`, are read."""
     stack[depth, 0] = at
     stack[depth, 1] = count
     stack[depth, 2] = left
@@ -172,9 +172,9 @@ def _push(
 def decode_records(
     data: Bytes, starts: Longs, stops: Longs, begins: Longs, program: Longs, out: Output, stack: LongRowsOut
 ) -> Int64:
-    """Decode the values data[starts[i]:stops[i]], each by the steps from begins[i] on; gives how many were.
+    """Decode the values data[starts[i]:stops[i]], each by the steps from begins[i] on; returns the number decoded.
 
-    `stack` is int64[DEEPEST, FRAMES], for use inside. Where fewer were decoded than there are, `out` is of no use.
+    `stack` is int64[DEEPEST, FRAMES], working memory. Where not all values were decoded, `out` is of no use.
     """
     for i in range(len(starts)):
         end = stops[i]

@@ -1,1 +1,1 @@
-"""Appending to the log: a commit of it, its data file, group commit, and the creation of a lake."""
+"""Appending to the log: one commit, its data file, group commit, and the creation of a lake."""

@@ -20,8 +20,8 @@ from kraftlake.runtime.errors import QueueFullError, UsageError
 class GroupLimits:
     """The bounds of a group, which is one commit, and of the queue.
 
-    `max_delay` (seconds) is how long a batch waits for others while no commit is in progress; with 0 a group consists
-    of the batches that arrived during the commit before it. A batch is never split, however large it is.
+    `max_delay` (seconds) is the time for which a batch waits for others while no commit is in progress; with 0 a group
+    consists of the batches that arrived during the previous commit. A batch is never split, whatever its size.
     """
 
     max_delay: float = 0.0
@@ -38,7 +38,7 @@ class GroupLimits:
 
 @attrs.frozen(kw_only=True, eq=False)
 class PendingAppend:
-    """A queued batch. `done` returns its last offset once that is durable, or raises what stopped it."""
+    """A queued batch. `done` returns its last offset once the batch is durable, or raises the fault that stopped it."""
 
     batch: RecordBatch
     since: float
@@ -47,21 +47,21 @@ class PendingAppend:
 
     @property
     def base_offset(self) -> int:
-        """The offset of its first record, once it is in the log."""
+        """The offset of the first record, once the batch is in the log."""
         return self.batch.base_offset
 
     @property
     def last_offset(self) -> int:
-        """The offset of its last record, once it is in the log."""
+        """The offset of the last record, once the batch is in the log."""
         return self.batch.last_offset
 
     def result(self, timeout: float | None = None) -> int:
-        """Wait until the batch is durable; its last offset. Raises what stopped it, TimeoutError."""
+        """Wait until the batch is durable; returns its last offset. Raises the fault that stopped it, TimeoutError."""
         return self.done.result(timeout)
 
 
 class CommitQueue:
-    """Batches of one epoch in the order of their offsets, which go on from `end_offset` without a gap.
+    """Batches of one epoch in offset order, contiguous from `end_offset` on.
 
     A taken batch counts as waiting until its group is settled. Invariant: the waiting batches are within the limits in
     number, and in bytes unless one batch alone is larger.
@@ -82,7 +82,7 @@ class CommitQueue:
         return not self._waiting and not self._taken
 
     def offer(self, messages: Sequence[ApiMessageAndVersion], timestamp: int, now: float) -> PendingAppend:
-        """Assign offsets to a batch and queue it; raises QueueFullError when there is no room for it."""
+        """Assign offsets to a batch and queue it; raises QueueFullError without room for it."""
         batch = RecordBatch.of(self.next_offset, self.epoch, timestamp, messages)
         size = sum(map(len, batch.values))
         if not self._has_room(size):
@@ -99,7 +99,7 @@ class CommitQueue:
         return pending
 
     def due_at(self) -> float | None:
-        """When the next group is to be committed, None while nothing waits or a group is being committed."""
+        """The time at which the next group is due; None while no batch waits or a group is being committed."""
         if not self._waiting or self._taken:
             return None
         full = (
@@ -109,7 +109,7 @@ class CommitQueue:
         return first if full else first + self.limits.max_delay
 
     def take(self, now: float) -> list[PendingAppend]:
-        """The next group if it is due, else an empty list. `settle` it before the next is taken."""
+        """Return the next group if due, else an empty list. Call `settle` before the next group is taken."""
         due = self.due_at()
         if due is None or due > now:
             return []
@@ -128,12 +128,12 @@ class CommitQueue:
         return group
 
     def settle(self) -> list[PendingAppend]:
-        """The group that was taken is in the log: forget it; returns it."""
+        """Remove the taken group, which is in the log, and return it."""
         taken, self._taken = self._taken, []
         return taken
 
     def drop(self) -> list[PendingAppend]:
-        """Empty the queue, because the log can't be appended to any more; returns the batches in order."""
+        """Empty the queue, because no further append to the log is possible; returns the batches in order."""
         dropped = [*self._taken, *self._waiting]
         self._taken = []
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""Creating a lake, empty or with contents: it exists with all of its contents, or not at all."""
+"""Creation of a lake, empty or with contents, atomically."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class Contents:
     """The contents of a new lake: batches that continue from its start offset without a gap, and snapshots.
 
-    Each snapshot comes with all of its batches, control batches too.
+    Each snapshot includes all of its batches, control batches too.
     """
 
     batches: Iterable[RecordBatch | BatchValues] = ()
@@ -57,10 +57,10 @@ def create_lake(
     start_offset: int,
     contents: Contents | None = None,
 ) -> TableState:
-    """Make a lake in a folder that is empty or isn't there yet (its parent is); the state of its log.
+    """Create a lake in an empty or missing folder whose parent exists; returns the state of its log.
 
-    Version 0 of the log, which makes it a lake, comes last and holds all of the contents. Raises LakeError when there
-    is a lake or anything else already, or the disk refuses; ImportConflictError for contents with a gap.
+    Version 0 of the log, which makes the folder a lake, is written last and holds all of the contents. Raises LakeError
+    if a lake or anything else already exists, or if the disk refuses; ImportConflictError for contents with a gap.
     """
     if role not in ROLES or start_offset < 0:
         raise UsageError(f"A lake's role is one of {', '.join(ROLES)} and its start offset at least 0.")
@@ -95,7 +95,7 @@ def create_lake(
 
 
 def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) -> list[dict[str, object]]:
-    """Write the contents' files; the actions that add those of the log."""
+    """Write the contents' files; returns the actions that add those of the log."""
     table = path / LOG_TABLE
     try:
         disk.make_folder(table)
@@ -116,7 +116,7 @@ def _written(path: Location, disk: Disk, start_offset: int, contents: Contents) 
 
 @contextlib.contextmanager
 def _emptied_on_failure(path: Location, *, keep_folder: bool) -> Iterator[None]:
-    """Remove the files of a lake that could not be made from a disk, unless it may have been made after all."""
+    """Remove the files of a lake whose creation on a disk failed, unless the lake may exist after all."""
     try:
         yield
     except UnknownOutcomeError:
@@ -132,9 +132,9 @@ def _emptied_on_failure(path: Location, *, keep_folder: bool) -> Iterator[None]:
 
 
 def _make_folder(path: Location, disk: Disk) -> None:
-    """Make the folder, or take one that is empty or holds only the leftovers of an interrupted creation.
+    """Create the folder, or reuse one that is empty or holds only the leftovers of an interrupted creation.
 
-    The folder is its owner's alone. Raises LakeError when something else is in the way or the disk refuses.
+    Only its owner has access to the folder. Raises LakeError if the folder has other content, or if the disk refuses.
     """
     try:
         if isinstance(path, ObjectPath):
@@ -162,7 +162,7 @@ def _make_folder(path: Location, disk: Disk) -> None:
 def check_store(path: Location, disk: Disk) -> None:
     """Check that commits can't overwrite each other, before anything is written.
 
-    Raises LakeError where they could, and when the disk refuses.
+    Raises LakeError if they can, and if the disk refuses.
     """
     log = path / LOG_TABLE / LOG_FOLDER
     try:
@@ -174,7 +174,7 @@ def check_store(path: Location, disk: Disk) -> None:
 
 
 def _remove_empty(*folders: Location) -> None:
-    """Remove the folders of a disk that hold nothing, the inner ones first."""
+    """Remove the empty folders of a disk, the inner ones first."""
     for folder in folders:
         if isinstance(folder, Path):
             with contextlib.suppress(OSError):
@@ -182,7 +182,7 @@ def _remove_empty(*folders: Location) -> None:
 
 
 def was_begun(path: Location) -> bool:
-    """Whether a folder holds leftovers of an interrupted creation of a lake, and nothing else."""
+    """Whether a folder holds only leftovers of an interrupted creation of a lake."""
     if isinstance(path, ObjectPath) or not path.is_dir():
         return False
     entries = list(path.rglob("*"))
@@ -190,7 +190,7 @@ def was_begun(path: Location) -> bool:
 
 
 def _is_left_over(lake: Path, entry: Path) -> bool:
-    """Whether a creation that was interrupted before its commit may have left this: a folder or a temporary file.
+    """Whether an entry may be a leftover of a creation interrupted before its commit: a folder or a temporary file.
 
     A creation never leaves a symbolic link; a foreign one would choose where the lake's secrets are written.
     """

@@ -14,11 +14,11 @@ from kraftlake.runtime.errors import KraftlakeError, LakeError, QueueFullError
 
 
 class GroupCommit:
-    """Appends the batches of many threads in the order in which they arrive, those that arrive together in one commit.
+    """Appends the batches of many threads in order of arrival; batches that arrive together share one commit.
 
-    Takes over the handle `log`, which claimed `epoch`. The first append that fails ends the group commit: waiting and
-    later batches fail with the same fault, because their offsets would follow ones that are not in the log.
-    `on_failure` is called once, from the thread. Claim a new epoch to go on.
+    Takes ownership of the handle `log`, which claimed `epoch`. The first failed append ends the group commit: waiting
+    and later batches fail with the same fault, because their offsets would follow offsets that are not in the log.
+    `on_failure` is called once, from the thread. To continue, claim a new epoch.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class GroupCommit:
     ) -> PendingAppend:
         """Queue one batch; returns its offsets at once, and its `result()` returns when the batch is in the log.
 
-        Where the queue is full, waits up to `wait` seconds (None: without a limit), then raises QueueFullError. Raises
-        the fault that ended the group commit, LakeError after `close`. `timestamp` is the batch's (epoch ms), now by
+        If the queue is full, waits up to `wait` seconds (None: without a limit), then raises QueueFullError. Raises the
+        fault that ended the group commit, LakeError after `close`. `timestamp` is the batch's (epoch ms), now by
         default.
         """
         deadline = None if wait is None else self._clock() + wait

@@ -1,8 +1,8 @@
-"""A commit of the log: the rows that continue it, the end that it states, and which commits of others it tolerates.
+"""A commit of the log: the rows that continue it, the end that it states, and the concurrent commits that it tolerates.
 
-Only the compare-and-set on the table's version decides. A writer that loses it reads the commits in between by name:
-maintenance leaves the log's end and epoch as they were, so the append is tried at the next version; anything else means
-that another writer extended the log.
+The compare-and-set on the table's version alone decides. A writer that loses it reads the commits in between by name:
+maintenance keeps the log's end and epoch, so the append is retried at the next version; any other commit means that
+another writer extended the log.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ MAX_COMMIT_BYTES = 64 * 1024 * 1024
 
 MAINTENANCE_RETRIES = 100
 _LINK_LOOK_BACK = 16
-"""Number of versions in which the newest append is searched; later ones are maintenance."""
+"""The number of versions in which the newest append is searched; later ones are maintenance."""
 
 BatchesT = TypeVar("BatchesT", bound="RecordBatch | BatchValues")
 
 
 class LogWentOnError(LakeError):
-    """Another writer appended or claimed meanwhile; nothing of this append is in the log."""
+    """Reports that another writer appended or claimed meanwhile; no part of this append is in the log."""
 
 
 def commit_groups(parts: Iterable[BatchesT]) -> Iterator[list[BatchesT]]:
-    """Cut batches, in order, into groups for one `append` each; no element is split, however large."""
+    """Group batches, in order, for one `append` each; no element is split, whatever its size."""
     group: list[BatchesT] = []
     rows = size = 0
     for part in parts:
@@ -86,7 +86,7 @@ def commit_groups(parts: Iterable[BatchesT]) -> Iterator[list[BatchesT]]:
 def file_that_follows(
     end: LogEnd, rows: pa.Table | Sequence[RecordBatch], *, claimed_epoch: int | None = None
 ) -> LogFile | None:
-    """The rows as a file, None for none, if they continue a log with this end; raises as `checked_rows` does."""
+    """Return the rows as a file, None for no rows, if they continue a log with this end; raises as `checked_rows`."""
     before = end.chain or FIRST_HASH
     if isinstance(rows, pa.Table):
         rows = checked_rows(rows, end, claimed_epoch=claimed_epoch)
@@ -96,12 +96,12 @@ def file_that_follows(
 
 
 def checked_rows(rows: pa.Table, end: LogEnd, *, claimed_epoch: int | None = None) -> pa.Table:
-    """The rows as LOG_SCHEMA has them, if they continue a log with this end.
+    """Return the rows in LOG_SCHEMA, if they continue a log with this end.
 
-    With a `claimed_epoch` all of them must be of that one.
+    With a `claimed_epoch`, all rows must have this epoch.
 
-    Raises ImportConflictError naming the offset of a gap, an overlap or an epoch that goes down, LakeError for rows
-    that are no log rows or batches that are not whole at their start.
+    Raises ImportConflictError with the offset of a gap, an overlap or a decreasing epoch, LakeError for rows that are
+    not log rows, or for a first batch without its start.
     """
     try:
         rows = rows.select(LOG_SCHEMA.names)
@@ -122,7 +122,7 @@ def checked_rows(rows: pa.Table, end: LogEnd, *, claimed_epoch: int | None = Non
 
 
 def check_batches(batches: Sequence[RecordBatch], end: LogEnd, *, claimed_epoch: int | None = None) -> None:
-    """As `checked_rows` of the batches' rows, but asks each batch instead of each row; raises as it does."""
+    """Check the batches like `checked_rows` their rows, batch by batch instead of row by row; raises as it does."""
     expected, least = end.end_offset, end.epoch
     for batch in batches:
         if batch.base_offset != expected or batch.epoch < least or claimed_epoch not in (None, batch.epoch):
@@ -186,11 +186,11 @@ def _first_false(column: pa.ChunkedArray) -> int | None:
 def append_file(
     disk: Disk, state: TableState, file: LogFile | None, actions: Sequence[Mapping[str, Any]] = ()
 ) -> TableState:
-    """Append a file's rows, which continue the log in `state`, in one commit, with further actions beside it.
+    """Append a file's rows, which continue the log in `state`, in one commit, together with further actions.
 
-    Returns the state after it, which may be another object. Raises LogWentOnError when the log's end moved or the table
-    became another one, UnknownOutcomeError, LakeError when the disk refuses; the file goes when the commit is surely
-    not made. `state` may be of an older version then.
+    Returns the state after the commit, which may be another object. Raises LogWentOnError if the log's end moved or the
+    table was replaced, UnknownOutcomeError, LakeError if the disk refuses; the file is deleted if the commit was surely
+    not made. `state` may then have an older version.
     """
     info = append_info()
     actions = [info, *actions]
@@ -214,7 +214,10 @@ def append_file(
 
 
 def end_facts(end: LogEnd, *, chain_start: int | None) -> list[dict[str, Any]]:
-    """The txn actions that state the log's end after a commit; `chain_start` where its chain begins with it."""
+    """Return the txn actions that state the log's end after a commit.
+
+    With `chain_start`, the chain begins with this commit.
+    """
     assert end.chain is not None
     facts = {END_OFFSET: end.end_offset, EPOCH: end.epoch, CHAIN: end.chain, CHAIN_END: end.end_offset}
     if chain_start is not None:
@@ -224,7 +227,7 @@ def end_facts(end: LogEnd, *, chain_start: int | None) -> list[dict[str, Any]]:
 
 
 def _after_maintenance(state: TableState, version: int) -> TableState:
-    """The state after the version that was taken, if that one left everything that an append relies on."""
+    """Return the state after the version that was taken, if that version keeps everything on which an append relies."""
     between = read_commit(state.path, version)
     if between is None:
         # Cleaned up behind a checkpoint: the commits in between can't be read any more, only the state after them.
@@ -243,10 +246,10 @@ def _after_maintenance(state: TableState, version: int) -> TableState:
 
 
 def is_maintenance(commit: Commit, before: TableState) -> bool:
-    """Whether a commit leaves the log's end, epoch and identity as they are in `before`.
+    """Whether a commit keeps the log's end, epoch and identity as in `before`.
 
-    It has no transaction and adds no rows; what it removes for good lies below the start offset that is declared by
-    then (a trim); new properties or another protocol are of the same table.
+    Maintenance has no transaction and adds no rows; rows that it removes lie below the start offset declared by then (a
+    trim); new properties or another protocol belong to the same table.
     """
     metadata = commit.metadata or before.metadata
     if commit.transactions or not _is_same_table(metadata, before):
@@ -287,10 +290,10 @@ def commit_outcome(table: Location, fault: UnknownOutcomeError) -> bool | None:
 
 
 def check_claimed(path: object, end: LogEnd, epoch: int, expected_end_offset: int) -> None:
-    """Raise unless a writer of `epoch` that expects the log to end at an offset may go on there.
+    """Raise unless a writer of `epoch` that expects the log to end at an offset may continue there.
 
-    Raises FencedEpochError where a higher epoch was claimed, LakeError where this one never was, EndOffsetError where
-    the log of this epoch ends elsewhere.
+    Raises FencedEpochError if a higher epoch was claimed, LakeError if this one never was, EndOffsetError if the log of
+    this epoch ends elsewhere.
     """
     if epoch < end.epoch:
         raise FencedEpochError(epoch, end.epoch)
@@ -303,7 +306,7 @@ def check_claimed(path: object, end: LogEnd, epoch: int, expected_end_offset: in
 def check_newest_link(state: TableState) -> None:
     """Raise CorruptDataError unless the newest rows continue the log's chain.
 
-    Nothing is checked where their commit was cleaned up.
+    If their commit was cleaned up, nothing is checked.
 
     A writer checks this once: otherwise its rows could be bound to another, or a shortened, log.
     """

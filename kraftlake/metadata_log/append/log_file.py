@@ -1,15 +1,15 @@
-"""A data file of the log before it is written: its rows encoded, and where the log ends with them.
+"""A data file of the log before it is written: its encoded rows, and the log's end after them.
 
 The log's chain of hashes binds each commit to all rows before it, in any arrangement of files. The hash after a row
-depends on every row from the chain's start up to that one, and on nothing else: not on how rows were committed, nor on
-files. It detects loss and mix-up; it is no protection against an attacker. It is two running checksums, which go on
-over any cut: CRC-32 over each row's place (offset, epoch, time, batch, kind, length of its payload) in the low half,
-CRC32C over the payloads in the high half, together a signed 64-bit integer. A row's type and version stand in its
-payload; `verify` holds the columns against it.
+depends on every row from the chain's start up to that row, and on nothing else: not on the commits of the rows, nor on
+files. The chain detects loss and mix-up; it does not protect against an attacker. The hash consists of two running
+checksums, which continue over any boundary: CRC-32 over each row's place (offset, epoch, time, batch, kind, length of
+its payload) in the low half, CRC32C over the payloads in the high half, together a signed 64-bit integer. A row's type
+and version are part of its payload; `verify` compares the columns with it.
 
 Most commits hold a record or two. Their file, which fills one disk block with its footer, compressed or not, is written
-here: in 0.01 ms where pyarrow takes 0.14, a third of an append's CPU. It is one row group, a plain page a column, no
-compression, statistics on the offset. Source: parquet-format's parquet.thrift (in Thrift's compact protocol) and
+here: in 0.01 ms where pyarrow takes 0.14, a third of an append's CPU. It has one row group, one plain page per column,
+no compression, statistics on the offset. Source: parquet-format's parquet.thrift (in Thrift's compact protocol) and
 Encodings.md, PLAIN and RLE.
 """
 
@@ -54,13 +54,13 @@ _PLACE_FIELDS = (
     *(("api_key", "<i2"), ("size", "<u4")),
 )
 _NO_TIME = -1
-"""Microseconds in place of a null; no time in whole milliseconds is that."""
+"""Microseconds in place of a null; no time in whole milliseconds has this value."""
 
 MOST_BYTES = 2_048
-"""Rows of at most this size fill one disk block together with the footer, compressed or not."""
+"""The maximum size of rows that fill one disk block together with the footer, compressed or not."""
 
 _ROW_BYTES = 48
-"""Of the numbers of a row and the lengths of its two texts, at least."""
+"""The minimum size of a row's numbers and of the lengths of its two texts."""
 
 _MAGIC = b"PAR1"
 _CREATED_BY = b"kraftlake version 0"
@@ -69,9 +69,9 @@ _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 
 @attrs.frozen(kw_only=True)
 class LogEnd:
-    """Where a log ends: the offset after its last one, the epoch of its last batch, the hash of its chain.
+    """The end of a log: the offset after its last one, the epoch of its last batch, the hash of its chain.
 
-    `chain` is None where it has none: no row was appended yet, or the last one by a release that keeps no chain.
+    `chain` is None for a log without rows, or if the last row was appended by a release that keeps no chain.
     """
 
     end_offset: int
@@ -80,7 +80,7 @@ class LogEnd:
 
     @classmethod
     def of(cls, state: TableState) -> LogEnd:
-        """The end of the log whose table is in this state."""
+        """Return the end of the log whose table is in this state."""
         facts = state.transactions
         end_offset = facts.get(END_OFFSET)
         if end_offset is None:
@@ -91,7 +91,7 @@ class LogEnd:
 
 @attrs.frozen(kw_only=True)
 class LogFile:
-    """Rows of the log as a Parquet file, at least one: the first one's offset, and where the log ends with them.
+    """At least one row of the log as a Parquet file: the first row's offset, and the log's end after the rows.
 
     `statistics` is the `stats` string of the file's add.
     """
@@ -103,7 +103,7 @@ class LogFile:
 
     @classmethod
     def of_rows(cls, rows: pa.Table, chain_before: int = FIRST_HASH) -> LogFile:
-        """A file of rows in LOG_SCHEMA, sorted by offset."""
+        """Build the file of rows in LOG_SCHEMA, sorted by offset."""
         return cls(
             first_offset=rows.column("offset")[0].as_py(),
             end=LogEnd(
@@ -117,7 +117,7 @@ class LogFile:
 
     @classmethod
     def of_batches(cls, batches: Iterable[RecordBatch], chain_before: int = FIRST_HASH) -> LogFile:
-        """A file of the rows of batches in the order of their offsets."""
+        """Build the file of the batches' rows, in offset order."""
         columns = to_columns(batches)
         if not fits_one_block(columns):
             return cls.of_rows(columns_to_rows(columns), chain_before)
@@ -133,15 +133,16 @@ class LogFile:
         )
 
     def write(self, disk: Disk, table: Location, *, sync: bool = True) -> AddFile:
-        """Write the file; it is no part of the log before a commit has the action that adds it, which is returned.
+        """Write the file and return the action that adds it.
 
-        Without `sync` the file and the table's folder are left for that commit to make durable.
+        The file is no part of the log before a commit has this action. Without `sync` that commit makes the file and
+        the table's folder durable.
         """
         return write_data_file(disk, table, f"{self.first_offset:020d}", self.data, self.statistics, sync=sync)
 
 
 def hash_of_rows(rows: pa.Table, before: int) -> int:
-    """The hash after rows in the order of their offsets, which go on from a hash; the columns are BATCH_COLUMNS."""
+    """Continue a hash over rows in offset order; the columns are BATCH_COLUMNS."""
     places, payloads = _halves(before)
     for batch in rows.to_batches():
         if not batch.num_rows:
@@ -162,7 +163,7 @@ def hash_of_rows(rows: pa.Table, before: int) -> int:
 
 
 def hash_of_columns(columns: Mapping[str, Sequence[Any]], before: int) -> int:
-    """As `hash_of_rows`, of few rows as `to_columns` gives them."""
+    """The same as `hash_of_rows` for a few rows in the form of `to_columns`."""
     places, payloads = _halves(before)
     times = [_NO_TIME if time is None else time for time in columns["timestamp"]]
     rows = map(
@@ -184,12 +185,12 @@ def _joined(places: int, payloads: int) -> int:
 
 @functools.lru_cache(maxsize=8_192)
 def _number(value: int) -> bytes:
-    """A number of 0 or more as Thrift's compact protocol writes a signed one."""
+    """Encode a non-negative number as a signed one of Thrift's compact protocol."""
     return uvarint(2 * value)
 
 
 def _field(step: int, kind: int, value: bytes) -> bytes:
-    """A field of a struct, `step` ids after the one before it."""
+    """Encode a field of a struct, `step` ids after the previous one."""
     return bytes([step << 4 | kind]) + value
 
 
@@ -225,11 +226,11 @@ _FORMS: dict[pa.DataType, tuple[int, bytes, Callable[[Sequence[Any]], bytes]]] =
     pa.string(): (6, _field(2, _I32, _number(0)) + _field(4, _STRUCT, b"\x1c\x00\x00"), _texts),
     pa.binary(): (6, b"", _texts),
 }
-"""Of each type of a column: Parquet's physical type, converted and logical type in a schema, and the plain form."""
+"""For each column type: Parquet's physical type, the schema's converted and logical type, and the plain encoding."""
 
 
 class _Column:
-    """What is the same in every file about a column: its leaf of the schema, the beginning of its chunk's metadata."""
+    """The constant parts of a column's description in a file: its schema leaf and the start of its chunk's metadata."""
 
     def __init__(self, field: pa.Field) -> None:
         physical, types, self.encode = _FORMS[field.type]
@@ -269,13 +270,13 @@ _PAGE_LEVELS = _field(1, _I32, _number(0)) + _field(1, _I32, _number(3)) + _fiel
 
 
 def fits_one_block(columns: Mapping[str, list[Any]]) -> bool:
-    """Whether rows, column by column, are few and small enough."""
+    """Whether rows, given as columns, are few and small enough."""
     texts = sum(map(len, columns["payload"])) + sum(map(len, columns["type"]))
     return len(columns["offset"]) * _ROW_BYTES + texts <= MOST_BYTES
 
 
 def encode_one_block(columns: Mapping[str, list[Any]]) -> bytes:
-    """A Parquet file of the rows in LOG_SCHEMA's `columns`, one at least, as `to_columns` gives them."""
+    """Encode at least one row, given as LOG_SCHEMA's `columns` in the form of `to_columns`, as a Parquet file."""
     offsets = columns["offset"]
     rows = _number(len(offsets))
     low, high = struct.pack("<q", min(offsets)), struct.pack("<q", max(offsets))
@@ -307,7 +308,7 @@ def encode_one_block(columns: Mapping[str, list[Any]]) -> bytes:
 
 
 def _nullable(column: _Column, values: Sequence[Any]) -> bytes:
-    """A page whose values may lack: runs of 1 (there) and 0 (null), each with its length, then the values."""
+    """Encode a page of nullable values: runs of 1 (present) and 0 (null), each with its length, then the values."""
     levels = b"".join(
         uvarint(2 * len(list(run))) + (b"\1" if there else b"\0")
         for there, run in groupby(value is not None for value in values)

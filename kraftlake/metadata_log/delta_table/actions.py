@@ -1,4 +1,4 @@
-"""The actions of the Delta protocol that a log's tables use, and one commit of them as JSON lines.
+"""The actions of the Delta protocol used by the log's tables, and one commit of them as JSON lines.
 
 Source: the Delta transaction log protocol, sections "Actions" and "Per-file Statistics".
 """
@@ -16,12 +16,12 @@ from kraftlake.records.crc32c import crc32c
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 
 SEAL = "kraftlake.seal"
-"""In a commitInfo of ours: the checksum of the commit's other actions."""
+"""The key in the commitInfo of a kraftlake commit for the checksum of the commit's other actions."""
 
 
 @attrs.frozen(kw_only=True)
 class FileStatistics:
-    """What an add says about its rows. Times in `min_values` and `max_values` are ISO 8601 strings."""
+    """The statistics of an add about its rows. Times in `min_values` and `max_values` are ISO 8601 strings."""
 
     record_count: int
     min_values: Mapping[str, Any]
@@ -51,7 +51,7 @@ class AddFile:
     stats: str | None = None
 
     def to_action(self) -> dict[str, Any]:
-        """The action as it stands in a commit."""
+        """The action in the form of a commit."""
         return {
             "add": {
                 "path": quote(self.path),
@@ -64,7 +64,10 @@ class AddFile:
         }
 
     def to_remove(self, time_ms: int, *, data_change: bool) -> dict[str, Any]:
-        """The action that removes the file at `time_ms` (epoch ms); `data_change` says whether rows go with it."""
+        """The action that removes the file at `time_ms` (epoch ms).
+
+        `data_change` is True if rows are removed with it.
+        """
         return {
             "remove": {
                 "path": quote(self.path),
@@ -78,9 +81,10 @@ class AddFile:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], file: str) -> AddFile:
-        """From the fields of an add in a commit or a checkpoint; `file` is where it stood, for errors.
+        """Read the fields of an add in a commit or a checkpoint; `file` is the source of the fields, for errors.
 
-        Raises LakeError for what this reader can't follow: deletion vectors, partitions, files outside the table.
+        Raises LakeError for features that this reader does not support: deletion vectors, partitions, files outside the
+        table.
         """
         if fields.get("deletionVector"):
             raise LakeError(f"{file} deletes rows by a deletion vector, which this release can't read.")
@@ -90,7 +94,7 @@ class AddFile:
 
     @classmethod
     def at(cls, path: str, fields: Mapping[str, Any]) -> AddFile:
-        """From the fields of an add whose decoded path is `path`."""
+        """Read the fields of an add whose decoded path is `path`."""
         stats = fields.get("stats")
         return cls(
             path=_text(path),
@@ -102,7 +106,7 @@ class AddFile:
 
     @property
     def statistics(self) -> FileStatistics | None:
-        """The statistics, None where the writer left them out or they can't be read."""
+        """The statistics; None if the writer omitted them or they can't be read."""
         if self.stats is None:
             return None
         try:
@@ -120,7 +124,7 @@ class AddFile:
 
 @attrs.frozen(kw_only=True)
 class RemoveFile:
-    """A file that was removed from a table at `deletion_timestamp` (epoch ms, None where unknown)."""
+    """A file removed from a table at `deletion_timestamp` (epoch ms, None if unknown)."""
 
     path: str
     deletion_timestamp: int | None
@@ -128,7 +132,10 @@ class RemoveFile:
 
 
 def check_data_path(encoded: str, file: str) -> str:
-    """A data file's path, decoded; LakeError for one outside of the table. `file` is where it stood, for errors."""
+    """Decode a data file's path; raises LakeError for a path outside the table.
+
+    `file` is the source of the path, for errors.
+    """
     path = unquote(encoded)
     if not path or path.startswith("/") or ".." in path.split("/") or ":" in path.split("/", 1)[0]:
         raise LakeError(f"{file} adds the file {path!r}, which lies outside of its table.")
@@ -137,7 +144,7 @@ def check_data_path(encoded: str, file: str) -> str:
 
 @attrs.frozen(kw_only=True)
 class Protocol:
-    """Which readers and writers a table asks for."""
+    """The reader and writer versions that a table requires."""
 
     min_reader_version: int
     min_writer_version: int
@@ -145,7 +152,7 @@ class Protocol:
     writer_features: tuple[str, ...] = ()
 
     def to_action(self) -> dict[str, Any]:
-        """The action as it stands in a commit or a checkpoint; other writers may have added table features."""
+        """The action in the form of a commit or a checkpoint; other writers may have added table features."""
         features = {"readerFeatures": self.reader_features, "writerFeatures": self.writer_features}
         return {
             "protocol": {
@@ -157,7 +164,7 @@ class Protocol:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Protocol:
-        """From the fields of a protocol action."""
+        """Read the fields of a protocol action."""
         return cls(
             min_reader_version=_long(fields["minReaderVersion"]),
             min_writer_version=_long(fields["minWriterVersion"]),
@@ -179,7 +186,7 @@ class TableMetadata:
     description: str | None = None
 
     def to_action(self) -> dict[str, Any]:
-        """The action as it stands in a commit."""
+        """The action in the form of a commit."""
         return {
             "metaData": {
                 "id": self.id,
@@ -195,7 +202,7 @@ class TableMetadata:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> TableMetadata:
-        """From the fields of a metaData action; a checkpoint gives the configuration as pairs."""
+        """Read the fields of a metaData action; a checkpoint has the configuration as pairs."""
         return cls(
             id=_text(fields["id"]),
             name=fields.get("name"),
@@ -222,12 +229,12 @@ class Commit:
 
 
 def transaction(app_id: str, version: int, time: int) -> dict[str, Any]:
-    """A txn action; it survives checkpoints, which commitInfo does not. `time` in epoch milliseconds."""
+    """Build a txn action; it survives checkpoints, unlike commitInfo. `time` in epoch milliseconds."""
     return {"txn": {"appId": app_id, "version": version, "lastUpdated": time}}
 
 
 def encode_commit(actions: Sequence[Mapping[str, Any]], table: str, version: int) -> bytes:
-    """The content of a commit file: one action a line. A commitInfo seals all others for this version of `table`."""
+    """Encode a commit file: one action per line. The commitInfo seals all other actions for this version of `table`."""
     lines = [_dumps(action) for action in actions if "commitInfo" not in action]
     sealed = {SEAL: _seal(lines, table, version)}
     infos = [_dumps({"commitInfo": action["commitInfo"] | sealed}) for action in actions if "commitInfo" in action]
@@ -235,12 +242,12 @@ def encode_commit(actions: Sequence[Mapping[str, Any]], table: str, version: int
 
 
 def _seal(lines: Iterable[str], table: str, version: int) -> int:
-    """The CRC32C of a commit's lines but for its commitInfo, and of whose they are."""
+    """Return the CRC32C of a commit's lines without its commitInfo, and of its table and version."""
     return crc32c("\n".join([f"{table}/{version}", *lines]).encode())
 
 
 def decode_commit(data: bytes, version: int, file: str, table: str) -> Commit:
-    """Read a commit file of `table`; raises CorruptDataError naming `file` when it is none, or is not what it was."""
+    """Read a commit file of `table`; raises CorruptDataError naming `file` for an invalid or changed one."""
     try:
         lines = [line for line in data.decode().splitlines() if line.strip()]
         actions = [json.loads(line) for line in lines]
@@ -260,10 +267,10 @@ def decode_commit(data: bytes, version: int, file: str, table: str) -> Commit:
 
 
 def commit_of(actions: Iterable[Mapping[str, Any]], version: int, file: str) -> Commit:
-    """The commit that actions make up; `file` is where they stand, for errors.
+    """Build the commit of some actions; `file` is their source, for errors.
 
-    Raises LakeError for what this reader can't follow, ValueError, KeyError, TypeError or AttributeError for what are
-    no actions.
+    Raises LakeError for features that this reader does not support, ValueError, KeyError, TypeError or AttributeError
+    for invalid actions.
     """
     info: Mapping[str, Any] = {}
     adds: list[AddFile] = []
@@ -303,13 +310,13 @@ def commit_of(actions: Iterable[Mapping[str, Any]], version: int, file: str) -> 
 
 
 def _text(value: str) -> str:
-    """The value; ValueError or AttributeError where it is no text that UTF-8 has."""
+    """Return the value; raises ValueError or AttributeError if it is not text encodable in UTF-8."""
     value.encode()
     return value
 
 
 def _long(value: int) -> int:
-    """The value; ValueError or TypeError where it is no whole number of 64 bits."""
+    """Return the value; raises ValueError or TypeError if it is not an integer of 64 bits."""
     if not -(1 << 63) <= value < 1 << 63 or not isinstance(value, int):
         raise ValueError(f"{value!r} is no long")
     return value

@@ -1,7 +1,7 @@
-"""Reading a classic checkpoint of a Delta table: Parquet files, in one or several parts, that hold a whole state.
+"""Reader of a classic checkpoint of a Delta table: Parquet files, in one or several parts, that hold a whole state.
 
-Opening one reads protocol, metadata and transactions, a few rows; the files are read when they are first
-needed. Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec".
+Opening a checkpoint reads protocol, metadata and transactions, a few rows; the list of files is read on first use.
+Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec".
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, LakeError
 CheckpointFiles = tuple[Location, ...]
 
 VERSION_KEY = "kraftlake.version"
-"""In the footer of a checkpoint of ours: its version, by which a copy under another name is found out."""
+"""The key in the footer of a kraftlake checkpoint for its version, which reveals a copy under another name."""
 
 _FIELDS = {
     "txn": ("appId", "version"),
     "protocol": ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
     "metaData": ("id", "name", "description", "schemaString", "configuration", "createdTime", "partitionColumns"),
 }
-"""What is read at once; the first field of each is never null where there is such an action."""
+"""The columns that are read at once; the first field of each is never null in a row with such an action."""
 
 _PLAIN_PATH = r"^[A-Za-z0-9_=-][A-Za-z0-9._=-]*$"
 _FAULTS = (pa.ArrowException, OSError, KeyError, TypeError, ValueError)
@@ -50,13 +50,14 @@ class CheckpointContent:
 
 
 def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | None = None) -> CheckpointContent:
-    """Open all parts of a checkpoint; they stay readable until the files in them were asked for, whoever deletes them.
+    """Open all parts of a checkpoint.
 
-    `instead` gives the files (ADD_SCHEMA) where it turns out then that they are damaged.
+    They stay readable until the list of files is read, even if the parts are deleted. `instead` returns the files
+    (ADD_SCHEMA) if the parts turn out to be damaged.
 
-    Raises FileNotFoundError when a part was cleaned up meanwhile, CorruptDataError naming the file when it is damaged,
-    RefusedReadError, LakeError for actions that this release can't follow; these three also when its files are asked
-    for.
+    Raises FileNotFoundError if a part was cleaned up meanwhile, CorruptDataError naming a damaged part,
+    RefusedReadError, LakeError for actions that this release does not support; the last three also when the list of
+    files is read.
     """
     transactions: dict[str, int] = {}
     protocol = metadata = None
@@ -96,9 +97,9 @@ def read_checkpoint(files: CheckpointFiles, instead: Callable[[], pa.Table] | No
 
 
 def _open(file: Location) -> pq.ParquetFile:
-    """A part of a checkpoint: an open file, which outlives its name, and of an object store the whole object.
+    """Open a part of a checkpoint: an open file, which outlives its name, or in an object store the whole object.
 
-    A later request for a part of the object would find it deleted, or another one in its place.
+    A later request for a range of the object could find it deleted or replaced.
     """
     if isinstance(file, ObjectPath):
         return pq.ParquetFile(pa.BufferReader(file.read_bytes()), page_checksum_verification=True)
@@ -139,7 +140,7 @@ def _actions(parquet: pq.ParquetFile) -> Iterable[tuple[str, dict[str, Any]]]:
 
 
 def _row_groups_with(parquet: pq.ParquetFile, leaf: str) -> list[int]:
-    """The row groups in which a column isn't null everywhere, by their statistics."""
+    """Return the row groups in which a column isn't null everywhere, by their statistics."""
     metadata, paths = parquet.metadata, leaf_paths(parquet)
     if leaf not in paths:
         return list(range(metadata.num_row_groups))
@@ -176,7 +177,7 @@ def _read_adds(parts: Sequence[tuple[Location, pq.ParquetFile]]) -> pa.Table:
 def _read_columns(
     parts: Sequence[tuple[Location, pq.ParquetFile]], kind: str, schema: pa.Schema, extra: Sequence[str] = ()
 ) -> tuple[pa.Table, dict[str, list[pa.Array]]]:
-    """The actions of a kind as `schema`, null where a field is missing, and further fields as they are."""
+    """Return the actions of a kind as `schema`, null where a field is missing, with further fields unchanged."""
     tables = [schema.empty_table()]
     further: dict[str, list[pa.Array]] = {name: [] for name in extra}
     for file, parquet in parts:
@@ -209,7 +210,7 @@ def _read_columns(
 
 
 def _with_decoded_paths(table: pa.Table, file: Location) -> pa.Table:
-    """The table with its column `path` url-decoded; LakeError for a path outside of the table."""
+    """Return the table with its column `path` url-decoded; raises LakeError for a path outside the table."""
     paths = table.column("path")
     if paths.null_count:
         raise _torn(file)

@@ -1,6 +1,6 @@
-"""Writing a classic checkpoint of a Delta table, one Parquet file, that kraftlake, delta-rs and Spark read.
+"""Writer of a classic checkpoint of a Delta table, one Parquet file, readable by kraftlake, delta-rs and Spark.
 
-Protocol, metadata and transactions are a row group of their own before the files, so that opening reads only that.
+Protocol, metadata and transactions form a separate row group before the files, so that opening reads only this group.
 Source: the Delta transaction log protocol, "Checkpoints", "V1 Spec", "Last Checkpoint File".
 """
 
@@ -64,8 +64,8 @@ _UNRESERVED = r"^[A-Za-z0-9._~/-]*$"
 def write_checkpoint(disk: Disk, state: TableState, *, removed_since: int) -> None:
     """Write the checkpoint of a state, unless another writer made it, and name it in `_last_checkpoint`.
 
-    Files removed before `removed_since` (epoch ms) are left out: no reader may need them. It is read back before it is
-    named. Raises LakeError when the disk refuses, or for a table that asks its writers for more than this one does.
+    Files removed before `removed_since` (epoch ms) are omitted: no reader may need them. The checkpoint is read back
+    before it is named. Raises LakeError if the disk refuses, or for a table that requires unsupported writer features.
     """
     state.check_writable()
     adds = state.files.to_table()
@@ -124,7 +124,7 @@ def _encode(state: TableState, adds: pa.Table, removes: pa.Table) -> memoryview:
 
 
 def _header(state: TableState) -> list[dict[str, Any]]:
-    """Protocol, properties and transactions; the times of transactions inform only, and are not kept."""
+    """Return protocol, properties and transactions; the times of transactions are only informative, and not kept."""
     metadata = state.metadata.to_action()["metaData"]
     metadata["configuration"] = list(metadata["configuration"].items())
     metadata["format"]["options"] = []
@@ -136,7 +136,10 @@ def _header(state: TableState) -> list[dict[str, Any]]:
 
 
 def _actions(kind: str, files: pa.Table) -> pa.StructArray:
-    """The actions `kind` of files, which have some of its fields as columns; the others are alike in all of them."""
+    """Return the actions `kind` of files, which have some of the fields as columns.
+
+    The other fields are the same in all files.
+    """
     count = files.num_rows
     nothing = pa.array([], pa.string())
     no_pairs = pa.MapArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count + 1), nothing, nothing)

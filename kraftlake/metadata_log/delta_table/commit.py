@@ -1,8 +1,8 @@
-"""Committing a version of a Delta table: durable, whole, and exclusive by put-if-absent.
+"""Commits of a version of a Delta table: durable, atomic, and exclusive by put-if-absent.
 
-The order makes it safe: Parquet file and its folder first, then the commit, which is whole and durable when it becomes
-visible (on a disk: under a temporary name, then by link(2), then its folder; in an object store: by one put). What is
-visible is therefore whole, and an acknowledged commit is durable.
+Safety follows from the order: the Parquet file and its folder first, then the commit, which is complete and durable
+when it becomes visible (on a disk: under a temporary name, then by link(2), then its folder; in an object store: by one
+put). A visible commit is therefore complete, and an acknowledged commit is durable.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ ENGINE = "kraftlake"
 ZSTD_SUFFIX = ".zstd.parquet"
 
 STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
-"""The table property that names the columns whose bounds each file states, with commas between them."""
+"""The table property with the columns whose bounds each file states, separated by commas."""
 
 _ATTEMPTS = 10_000
 
 SAFE_FROM_VACUUM_MS = LONGEST_COMMIT_MS // 2
-"""No vacuum deletes a younger file that no version names, whatever its policy."""
+"""The minimum age of a file without a version that any vacuum deletes, whatever its policy."""
 
 
 class CommitConflictError(LakeError):
-    """Another writer made this version first; nothing of this commit is visible."""
+    """Reports that another writer made this version first; no part of this commit is visible."""
 
     def __init__(self, table: Location, version: int) -> None:
         super().__init__(f"Version {version} of {table} was made by another writer at the same time; try again.")
@@ -47,7 +47,7 @@ class CommitConflictError(LakeError):
 
 
 class VacuumedFileError(LakeError):
-    """A data file was deleted before the commit that was to add it; nothing of the commit is visible."""
+    """Reports a data file that was deleted before the commit that should add it; no part of the commit is visible."""
 
     def __init__(self, path: Location, age_ms: int) -> None:
         super().__init__(
@@ -57,9 +57,9 @@ class VacuumedFileError(LakeError):
 
 
 class UnknownOutcomeError(LakeError):
-    """It is unknown whether a commit is, or will be, in the table, or would survive a power cut.
+    """Reports a commit with an unknown outcome: it may be, or become, part of the table, or be lost in a power cut.
 
-    `MetadataLog.outcome` tells later; another commit at `version` settles it.
+    `MetadataLog.outcome` decides later; another commit at `version` settles the outcome.
     """
 
     def __init__(self, target: Location, commit_id: str, fault: OSError) -> None:
@@ -82,9 +82,9 @@ def create_table(
     contents: Sequence[Mapping[str, Any]] = (),
     description: str | None = None,
 ) -> TableState:
-    """Make version 0 of a table in `path`, whose parent folder is there; `contents` are the files it begins with.
+    """Create version 0 of a table in `path`, whose parent folder exists; `contents` are its first files.
 
-    Raises CommitConflictError when there is a version 0, LakeError when the disk refuses.
+    Raises CommitConflictError if version 0 exists, LakeError if the disk refuses.
     """
     metadata = TableMetadata(
         id=str(uuid.uuid4()),
@@ -115,9 +115,10 @@ def create_table(
 
 @contextlib.contextmanager
 def removed_unless_committed(disk: Disk, paths: Sequence[Location]) -> Iterator[None]:
-    """Delete new data files when the commit that was to add them is surely not made.
+    """Delete new data files if the commit that should add them was surely not made.
 
-    An UnknownOutcomeError, or an exception that is no KraftlakeError, leaves them: the commit may have been made.
+    After an UnknownOutcomeError, or an exception that is no KraftlakeError, the files stay: the commit may have been
+    made.
     """
     try:
         yield
@@ -137,14 +138,15 @@ def _delete(disk: Disk, paths: Sequence[Location]) -> None:
 def commit(
     disk: Disk, state: TableState, actions: Sequence[Mapping[str, Any]], unsynced: Sequence[Location] = ()
 ) -> None:
-    """Make the version after `state` of these actions and take it into `state`; durable when this returns.
+    """Commit these actions as the version after `state`, and apply them to `state`; durable on return.
 
-    `unsynced` are the files and folders of it that were written but not made durable; they are before it is visible.
+    `unsynced` are the files and folders of the commit that were written but not made durable; they become durable
+    before the commit is visible.
 
-    Raises CommitConflictError when that version exists, or did before a clean-up (nothing is visible then), LakeError
-    when the disk refuses or the table asks its writers for what this one doesn't do, ReplacedTableError when the table
-    is not the one of `state` any more, VacuumedFileError when a vacuum took a file that was written long ago (nothing
-    is visible then either), UnknownOutcomeError when the outcome is unknown.
+    Raises CommitConflictError if that version exists, or did before a clean-up (nothing is visible then), LakeError if
+    the disk refuses or the table requires unsupported writer features, ReplacedTableError if the table is no longer the
+    one of `state`, VacuumedFileError if a vacuum deleted a file that was written long ago (nothing is visible then
+    either), UnknownOutcomeError if the outcome is unknown.
     """
     state.check_writable()
     version = state.version + 1
@@ -166,10 +168,10 @@ def commit(
 
 
 def _was_passed(state: TableState) -> bool:
-    """Whether later versions than that of `state` are there, so that the name of the next one may only look free.
+    """Whether later versions than that of `state` exist, so that the name of the next one may only appear free.
 
-    The oldest commits are cleaned up first: while that of `state` is there, no later one was. This is one look at a
-    name, and a listing where that is gone. Raises ReplacedTableError, RefusedReadError.
+    The oldest commits are cleaned up first: while that of `state` exists, no later one was deleted. The check opens one
+    name, and lists the folder if that name is missing. Raises ReplacedTableError, RefusedReadError.
     """
     with contextlib.suppress(OSError):  # a listing tells, too
         if state.version < 0 or commit_path(state.path, state.version).exists():
@@ -188,11 +190,11 @@ def commit_beside_writers(
     *,
     new_files: Sequence[AddFile] = (),
 ) -> TableState | None:
-    """Commit the actions that `make` returns for the newest state; after a conflict it is called with the new state.
+    """Commit the actions that `make` returns for the newest state.
 
-    Returns None when `make` does: the plan is obsolete. Else the state after the commit, which may be another object
-    than `state`. `new_files` were written for the commit; they are deleted where it is surely not made. Raises
-    LakeError when the disk refuses.
+    After a conflict, `make` is called with the new state. Returns None if `make` does: the plan is obsolete. Otherwise
+    returns the state after the commit, which may be another object than `state`. `new_files` were written for the
+    commit; they are deleted if it was surely not made. Raises LakeError if the disk refuses.
     """
     paths = [state.path / file.path for file in new_files]
     with removed_unless_committed(disk, paths):
@@ -212,10 +214,10 @@ def commit_beside_writers(
 
 
 def _check_there(table: Location, actions: Sequence[Mapping[str, Any]], now: int) -> None:
-    """Raise VacuumedFileError for a file to add that a vacuum has deleted because its writer was suspended.
+    """Raise VacuumedFileError for a file to add that a vacuum deleted while its writer was suspended.
 
-    No vacuum deletes a younger file, so that other commits skip the check; a file from the future shows a changed
-    clock. Raises OSError when the disk can't say.
+    No vacuum deletes a younger file, so other commits skip the check; a file from the future indicates a changed clock.
+    Raises OSError if the disk does not answer.
     """
     for action in actions:
         if (add := action.get("add")) is None or 0 <= now - add["modificationTime"] < SAFE_FROM_VACUUM_MS:
@@ -226,7 +228,7 @@ def _check_there(table: Location, actions: Sequence[Mapping[str, Any]], now: int
 
 
 def commit_info(operation: str, parameters: Mapping[str, str], *, blind_append: bool = False) -> dict[str, Any]:
-    """A commitInfo action of now, which informs people; no reader relies on it."""
+    """Build a commitInfo action with the current time, for information only; no reader relies on it."""
     return {
         "commitInfo": {
             "timestamp": now_ms(),
@@ -240,10 +242,10 @@ def commit_info(operation: str, parameters: Mapping[str, str], *, blind_append: 
 
 
 def append_info() -> dict[str, Any]:
-    """The commitInfo of an append."""
+    """Build the commitInfo of an append."""
     return commit_info("WRITE", {"mode": "Append", "partitionBy": "[]"}, blind_append=True)
 
 
 def now_ms() -> int:
-    """The wall clock in epoch milliseconds, as Delta's actions carry it."""
+    """The wall clock in epoch milliseconds, as in Delta's actions."""
     return time.time_ns() // 1_000_000

@@ -1,8 +1,8 @@
-"""The Parquet files of a lake's tables: encoded, described by statistics, named by what seals them, and opened.
+"""The Parquet files of a lake's tables: encoding, statistics, names with a seal, and reading.
 
-A name ends with the CRC32C of the file's last 64 KiB: its footer, and all of a small file. So no flipped bit and no
-other file's content passes for a row. What lies before that in a large one is guarded by the checksums of its pages.
-Files of other writers have other names, and are taken as they are.
+A name ends with the CRC32C of the file's last 64 KiB: its footer, and all of a small file. Therefore a flipped bit or
+another file's content is detected. The rest of a large file is protected by the checksums of its pages. Files of other
+writers have other names, and are not verified.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kraftlake.runtime.arrow import pc, pq
 from kraftlake.runtime.errors import CorruptDataError
 
 ROW_GROUP_ROWS = 65_536
-"""Small enough to skip within a file and to hold in memory, large enough to compress and to scan."""
+"""The rows of a row group: few enough to skip and to hold in memory, enough to compress and to scan."""
 
 _THREADS_FROM_ROWS = 20_000
 _GROWING = frozenset({"offset", "timestamp", "batch"})
@@ -38,22 +38,22 @@ _SEALED = re.compile(r"\.c([0-9a-f]{8})(?:\.zstd)?\.parquet")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS = -62_135_596_800_000
 _LAST_MS = 253_402_300_799_999
-"""The years 1 to 9999, which have four digits."""
+"""The last millisecond of the years 1 to 9999, which have four digits."""
 
 
 class DamagedFileError(OSError):
-    """The content of a file is not what its name seals."""
+    """Reports a file whose content does not match the seal in its name."""
 
 
 class DataFileGoneError(Exception):
-    """A data file isn't there any more: compacted and vacuumed since the table's state was read."""
+    """Reports a data file that no longer exists: compacted and vacuumed since the table's state was read."""
 
     def __init__(self, path: Location) -> None:
         super().__init__(str(path))
         self.path = path
 
     def as_loss(self) -> CorruptDataError:
-        """The error for a file that the table still names."""
+        """Return the error for a missing file that the table still names."""
         return CorruptDataError(f"{self.path} is missing: the lake lost a data file.")
 
 
@@ -71,9 +71,9 @@ def write_data_file(
 ) -> AddFile:
     """Write a data file, durably with `sync`; returns the action that adds it.
 
-    Its name is `prefix`, what makes it unique, its seal, `suffix`. The file is not part of the table until a commit
-    adds it. `modification_time` (epoch ms) is now by default. Raises LakeError when the disk refuses, and leaves
-    nothing behind then.
+    Its name consists of `prefix`, a unique part, its seal and `suffix`. The file is not part of the table until a
+    commit adds it. `modification_time` (epoch ms) is now by default. Raises LakeError if the disk refuses, and then
+    leaves no file.
     """
     name = f"{prefix}-{uuid.uuid4()}.c{crc32c(memoryview(data)[-_TAIL:]):08x}{suffix}"
     began = disk.clock.milliseconds()
@@ -96,10 +96,10 @@ def write_data_file(
 
 
 def encode_parquet(rows: pa.Table) -> memoryview:
-    """A Parquet file of rows: zstd, the type as a dictionary, numbers that only grow as differences, payload plain.
+    """Encode rows as a Parquet file: zstd, the type as a dictionary, increasing numbers as differences, payload plain.
 
-    Differences make an idle log's no-ops, most of what a cluster writes, six times smaller. There are no statistics on
-    the payload: they would repeat whole values.
+    Differences make an idle log's no-ops, most of what a cluster writes, six times smaller. The payload has no
+    statistics: they would repeat whole values.
     """
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -117,16 +117,19 @@ def encode_parquet(rows: pa.Table) -> memoryview:
 
 
 def file_statistics(rows: pa.Table, columns: Sequence[str]) -> FileStatistics:
-    """Record count, and for each of `columns` the smallest and largest value and the number of nulls.
+    """Compute the record count, and for each of `columns` the smallest and largest value and the number of nulls.
 
-    A time beyond the years 1 to 9999 has no ISO form: its column gets no bounds, which means "may hold anything".
+    A time outside the years 1 to 9999 has no ISO form: its column gets no bounds, so any value is possible.
     """
     found = ((name, rows.column(name).null_count, _bounds(rows.column(name))) for name in columns)
     return _statistics(rows.num_rows, found)
 
 
 def column_statistics(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> FileStatistics:
-    """As `file_statistics` of few rows, whose columns are lists; the column `timestamp` is in microseconds."""
+    """The same as `file_statistics` for a few rows whose columns are lists.
+
+    The column `timestamp` is in microseconds.
+    """
     found = []
     for name in names:
         values = [value for value in columns[name] if value is not None]
@@ -138,7 +141,7 @@ def column_statistics(columns: Mapping[str, Sequence[Any]], names: Sequence[str]
 
 
 def _statistics(record_count: int, columns: Iterable[tuple[str, int, tuple[Any, Any] | None]]) -> FileStatistics:
-    """The statistics of rows from the name, the number of nulls and the bounds (None for none) of each column."""
+    """Return the statistics of rows from name, number of nulls and bounds (None for none) of each column."""
     found = [*columns]
     known = {name: bounds for name, _, bounds in found if bounds is not None and bounds[0] is not None}
     return FileStatistics(
@@ -157,7 +160,7 @@ def _bounds(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
 
 
 def _time_bounds(low_us: int | None, high_us: int | None) -> tuple[str, str] | None:
-    """Bounds in whole milliseconds that enclose microseconds: the lower rounded down, the upper up."""
+    """Return bounds in whole milliseconds that enclose microseconds: the lower rounded down, the upper up."""
     if low_us is None or high_us is None:
         return None
     low, high = low_us // 1000, -(-high_us // 1000)
@@ -168,13 +171,13 @@ def _time_bounds(low_us: int | None, high_us: int | None) -> tuple[str, str] | N
 
 
 def iso_milliseconds(epoch_ms: int) -> str:
-    """Epoch milliseconds as 2023-11-14T22:13:20.000Z."""
+    """Format epoch milliseconds as 2023-11-14T22:13:20.000Z."""
     moment = _EPOCH + timedelta(milliseconds=epoch_ms)
     return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def epoch_milliseconds(text: object) -> int | None:
-    """The inverse of `iso_milliseconds`, for the forms of other writers too; None for anything else."""
+    """Parse the format of `iso_milliseconds`, and those of other writers; None for any other text."""
     if not isinstance(text, str):
         return None
     try:
@@ -199,9 +202,10 @@ def may_hold_time_before(file: AddFile, time_ms: int) -> bool:
 
 @attrs.frozen(kw_only=True)
 class OffsetSpan:
-    """A file, the offsets that it may hold, both ends included, the first batch of which it may hold a part, its rows.
+    """A file, the range of its offsets, the first batch of which it may hold a part, and its number of rows.
 
-    -1 (low, first_batch) and None (high, rows) where its add doesn't say.
+    Both ends of the range are included. If the add has no statistics, low and first_batch are -1, high and rows are
+    None.
     """
 
     file: AddFile
@@ -231,7 +235,7 @@ def offset_span(file: AddFile) -> OffsetSpan:
 
 
 def open_parquet_file(place: Location, *, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
-    """A Parquet file for reading; raises FileNotFoundError, OSError for another content too, pyarrow's errors.
+    """Open a Parquet file; raises FileNotFoundError, OSError (also for changed content), pyarrow's errors.
 
     `dictionaries` names columns of strings, or of lists of them, that are to be read as dictionaries.
     """
@@ -244,7 +248,10 @@ def open_parquet_file(place: Location, *, dictionaries: Collection[str] = ()) ->
 
 
 def checked_source(place: Location) -> Any:
-    """What pyarrow reads the file at `place` from; raises FileNotFoundError, OSError where it isn't what it was."""
+    """Return the source from which pyarrow reads the file at `place`.
+
+    Raises FileNotFoundError, and OSError for changed content.
+    """
     found = _SEALED.search(place.name)
     if found is not None:
         tail, size = _tail_of(place)
@@ -258,7 +265,7 @@ def checked_source(place: Location) -> Any:
 
 
 def _tail_of(place: Location) -> tuple[bytes, int]:
-    """The last bytes of a file, and its size."""
+    """Return the last bytes of a file, and its size."""
     with place.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL))
@@ -266,13 +273,13 @@ def _tail_of(place: Location) -> tuple[bytes, int]:
 
 
 def leaf_paths(parquet: pq.ParquetFile) -> list[str]:
-    """The dotted paths of a file's columns, in their order."""
+    """The dotted paths of a file's columns, in order."""
     schema = parquet.metadata.schema
     return [schema.column(index).path for index in range(len(schema))]
 
 
 def is_refusal(fault: Exception) -> TypeGuard[OSError]:
-    """Whether a read was refused, while a file that is gone, or damaged, was read: pyarrow's faults have no number."""
+    """Whether a read was refused; false for a missing or damaged file, since pyarrow's own errors have no errno."""
     gone_or_damaged = isinstance(fault, (FileNotFoundError, DamagedFileError))
     return isinstance(fault, OSError) and bool(fault.errno) and not gone_or_damaged
 
@@ -290,7 +297,7 @@ def open_parquet(path: Location) -> pq.ParquetFile:
 
 
 def open_live(path: Location) -> pq.ParquetFile:
-    """As `open_parquet`, of a file that must be there: raises CorruptDataError where it is missing."""
+    """The same as `open_parquet` for a file that must exist: raises CorruptDataError if it is missing."""
     try:
         return open_parquet(path)
     except DataFileGoneError as gone:
@@ -298,7 +305,7 @@ def open_live(path: Location) -> pq.ParquetFile:
 
 
 def integer_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[int, int] | None]:
-    """Smallest and largest value of an integer column in each row group, None where the file doesn't say."""
+    """Return the smallest and largest value of an integer column in each row group, None without statistics."""
     metadata, names = parquet.metadata, leaf_paths(parquet)
     if column not in names:
         return [None] * metadata.num_row_groups
@@ -312,7 +319,7 @@ def integer_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[int, int]
 
 
 def read_row_groups(parquet: pq.ParquetFile, path: Location, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
-    """Read row groups as `schema`; raises CorruptDataError naming the file when it holds something else.
+    """Read row groups as `schema`; raises CorruptDataError naming a file with other content.
 
     Raises RefusedReadError, too.
     """
@@ -329,6 +336,6 @@ def read_row_groups(parquet: pq.ParquetFile, path: Location, groups: Sequence[in
 
 
 def read_rows(path: Location, schema: pa.Schema) -> pa.Table:
-    """All rows of a data file as `schema`; raises DataFileGoneError, CorruptDataError, RefusedReadError."""
+    """Read all rows of a data file as `schema`; raises DataFileGoneError, CorruptDataError, RefusedReadError."""
     parquet = open_parquet(path)
     return read_row_groups(parquet, path, range(parquet.metadata.num_row_groups), schema)

@@ -1,9 +1,10 @@
-"""Reading the transaction log of a Delta table: its newest state, anew or from a version that is known.
+"""Reader of a Delta table's transaction log: its newest state, from scratch or from a known version.
 
-Checkpoint and commits are opened by name, so that opening to read takes as long whatever the log's age. The folder is
-listed before a table is written to, and where the names contradict each other: only a listing tells that versions were
-lost. Under a fast writer it can look as if one were, so that each is opened by its name again before it counts as lost.
-Source: the Delta transaction log protocol, "Delta Log Entries", "Checkpoints", "Reader Requirements".
+Checkpoints and commits are opened by name, so that the time to open a table does not grow with the log's age. The
+folder is listed before a table is written, and if the names contradict each other: only a listing reveals lost
+versions. Under a fast writer a listing may seem to lack a version, so each missing version is opened by name again
+before it counts as lost. Source: the Delta transaction log protocol, "Delta Log Entries", "Checkpoints", "Reader
+Requirements".
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log.delta_table.checkpoint import CheckpointFiles
 
 ATTEMPTS = 8
-"""How often a state is read anew when writers and cleaners run beside the reader."""
+"""The maximum number of attempts to read a state while writers and cleaners run concurrently."""
 
 FAR_BEHIND = 256
-"""Number of versions above which a checkpoint takes less time than they do, one by one."""
+"""The number of versions above which reading a checkpoint is faster than reading them one by one."""
 
 _PROBES = (2, 3, *(2**step for step in range(2, 13)))
-"""How far behind a state's version a reader looks for later ones by name: among the versions that follow some lost ones
-lies one of these distances, whenever as many follow as were lost."""
+"""Distances from a state's version at which a reader looks for later versions by name. If some versions were lost and
+at least as many follow them, one of these distances hits an existing version."""
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
@@ -46,7 +47,7 @@ class NotADeltaTableError(LakeError):
 
 
 class ReplacedTableError(LakeError):
-    """What lies at a table's place is not what was followed there."""
+    """Reports a table that was replaced while it was followed."""
 
     def __init__(self, path: Location, version: int) -> None:
         super().__init__(
@@ -56,7 +57,7 @@ class ReplacedTableError(LakeError):
 
 
 class _ListingRaceError(Exception):
-    """What a listing showed and what could be opened disagree; worth another try."""
+    """Reports a listing that contradicts the files that could be opened; a retry may succeed."""
 
     def __init__(self, version: int) -> None:
         super().__init__(version)
@@ -64,7 +65,7 @@ class _ListingRaceError(Exception):
 
 
 def read_commit(table: Location, version: int) -> Commit | None:
-    """A version of a table, None when there is none (or not any more)."""
+    """Read a version of a table; None if it does not exist, or no longer exists."""
     path = commit_path(table, version)
     try:
         data = path.read_bytes()
@@ -76,7 +77,7 @@ def read_commit(table: Location, version: int) -> Commit | None:
 
 
 def read_commits(table: Location, from_version: int) -> Iterator[Commit]:
-    """The versions of a table from one on, as far as they can be opened."""
+    """Yield the versions of a table from one on, as long as they can be opened."""
     for version in count(from_version):
         commit = read_commit(table, version)
         if commit is None:
@@ -85,12 +86,12 @@ def read_commits(table: Location, from_version: int) -> Iterator[Commit]:
 
 
 def read_table(path: Location, *, listed: bool = False) -> TableState:
-    """The newest state of the table at `path`; with `listed` the newest of which a listing shows a version.
+    """Read the newest state of the table at `path`; with `listed`, the newest by a listing of the folder.
 
-    A checkpoint that is damaged is passed over, with a warning, where the commits that it stands for are all there.
+    A damaged checkpoint is skipped, with a warning, if all commits that it replaces exist.
 
-    Raises NotADeltaTableError when there is none, LakeError for one that this release can't read or that lost a
-    version, RefusedReadError (a LakeError), CorruptDataError for a log with a file that is torn.
+    Raises NotADeltaTableError without a table, LakeError for a table that this release can't read or that lost a
+    version, RefusedReadError (a LakeError), CorruptDataError for a log with a torn file.
     """
     version = -1
     for attempt in range(ATTEMPTS):
@@ -108,9 +109,9 @@ def read_table(path: Location, *, listed: bool = False) -> TableState:
 
 
 def check_none_lost(table: Location, version: int) -> None:
-    """Raise where a listing shows versions of a table after `version` between which one was lost.
+    """Raise if a listing shows versions of a table after `version` with a lost one in between.
 
-    Raises LakeError naming it, CorruptDataError for a checkpoint after it that is torn, as `read_table` does.
+    Raises LakeError naming it, CorruptDataError for a later torn checkpoint, as `read_table` does.
     """
     commits, checkpoints = list_log(table / LOG_FOLDER, after=version)
     there = {*commits, *checkpoints}
@@ -122,7 +123,7 @@ def check_none_lost(table: Location, version: int) -> None:
 
 
 def _read_hinted(path: Location) -> TableState | None:
-    """The state reached by name from the checkpoint that `_last_checkpoint` names; None where that can't be read."""
+    """Return the state reached by name from the checkpoint in `_last_checkpoint`; None if that can't be read."""
     hint = _read_hint(path / LOG_FOLDER)
     if hint is None:
         return None
@@ -134,7 +135,7 @@ def _read_hinted(path: Location) -> TableState | None:
 
 
 def _read_listed(path: Location) -> TableState:
-    """The state reached by name from the newest checkpoint that can be read, or from version 0."""
+    """Return the state reached by name from the newest readable checkpoint, or from version 0."""
     commits, checkpoints = list_log(path / LOG_FOLDER)
     base, torn = _newest_readable(path, checkpoints)
     state = _replay(path, base)
@@ -150,7 +151,7 @@ def _read_listed(path: Location) -> TableState:
 
 
 def _newest_readable(path: Location, checkpoints: Mapping[int, CheckpointFiles]) -> tuple[TableState | None, list[int]]:
-    """The state of the newest checkpoint that can be read, and the versions of those above it that can't."""
+    """Return the state of the newest readable checkpoint, and the versions of later unreadable ones."""
     torn: list[int] = []
     for version in sorted(checkpoints, reverse=True):
         try:
@@ -161,7 +162,10 @@ def _newest_readable(path: Location, checkpoints: Mapping[int, CheckpointFiles])
 
 
 def _with_all_listed(state: TableState) -> TableState:
-    """The state advanced to the newest version that a listing shows; one that can be opened by name was not lost."""
+    """Return the state advanced to the newest version in a listing.
+
+    A version that can be opened by name is not lost.
+    """
     commits, checkpoints = list_log(state.path / LOG_FOLDER, after=state.version)
     newest = max([*commits, *checkpoints], default=-1)
     if newest > state.version:
@@ -172,10 +176,11 @@ def _with_all_listed(state: TableState) -> TableState:
 
 
 def _is_newest(state: TableState) -> bool:
-    """Whether a state that was reached by name is the newest, by the names that exist; it advances with a fast writer.
+    """Whether a state reached by name is the newest, by the existing names; the state advances with a fast writer.
 
-    A commit that is still there proves that the next one was never cleaned up, since the oldest go first; a version
-    further on, or a later checkpoint, shows that one was lost. In an object store a listing takes less time than this.
+    An existing commit proves that the next one was never cleaned up, since the oldest are deleted first; a later
+    version beyond a gap, or a later checkpoint, reveals a lost one. In an object store a listing is faster than this
+    check.
     """
     if isinstance(state.path, ObjectPath):
         return False
@@ -191,7 +196,7 @@ def _is_newest(state: TableState) -> bool:
 
 
 def _replay(path: Location, base: TableState | None, upto: int | None = None) -> TableState | None:
-    """`base` advanced by the commits after it that can be opened by name, up to version `upto`."""
+    """Return `base` advanced by the later commits that can be opened by name, up to version `upto`."""
     state = base
     begin = 0 if base is None else base.version + 1
     for commit in islice(read_commits(path, begin), None if upto is None else upto + 1 - begin):
@@ -225,7 +230,7 @@ def _load_checkpoint(path: Location, version: int, files: CheckpointFiles) -> Ta
 
 
 def _files_by_commits(path: Location, version: int, files: CheckpointFiles) -> pa.Table:
-    """The live files of a version by the commits up to it, and an older checkpoint: its own, `files`, is torn."""
+    """Return the live files of a version whose checkpoint is torn, from an older one and the commits after it."""
     _, checkpoints = list_log(path / LOG_FOLDER)
     base, _ = _newest_readable(path, {older: checkpoints[older] for older in checkpoints if older < version})
     state = _replay(path, base, upto=version)
@@ -251,9 +256,9 @@ def _warn_of(files: CheckpointFiles) -> None:
 
 
 def follow(state: TableState) -> TableState:
-    """The table at its newest version: `state`, advanced, or a new one where the commits can't be followed one by one.
+    """Return the table at its newest version: `state`, advanced if possible, else a new state.
 
-    Raises ReplacedTableError, and what `read_table` raises.
+    Raises ReplacedTableError, and the errors of `read_table`.
     """
     try:
         advance(state)
@@ -271,10 +276,10 @@ def follow(state: TableState) -> TableState:
 
 
 def advance(state: TableState) -> None:
-    """Apply the versions made since, opened by name.
+    """Apply the newer versions, opened by name.
 
-    Raises LakeError when they can't be followed one by one because the log was cleaned up, or so many are left that
-    a checkpoint tells them sooner: read the table anew.
+    Raises LakeError if they can't be followed one by one because the log was cleaned up, or because so many remain that
+    a checkpoint is faster: read the table anew.
     """
     begin, log = state.version, state.path / LOG_FOLDER
     for commit in read_commits(state.path, begin + 1):
@@ -287,18 +292,19 @@ def advance(state: TableState) -> None:
 
 
 def is_left_behind(table: Location, version: int) -> bool:
-    """Whether a next version that is not there may be missing because it was cleaned up, or the table replaced.
+    """Whether a missing next version may have been cleaned up, or the table replaced.
 
-    It only isn't made yet where `version` itself is there, by its commit or a checkpoint, and no later checkpoint is.
+    The next version is merely not made yet if `version` itself exists, by its commit or a checkpoint, and no later
+    checkpoint does.
     """
     checkpoint = hinted_checkpoint(table / LOG_FOLDER, above=version - 1)
     return not is_there(commit_path(table, version)) if checkpoint is None else checkpoint > version
 
 
 def hinted_checkpoint(log: Location, *, above: int = -1) -> int | None:
-    """The version that `_last_checkpoint` names if it is later than `above` and that checkpoint exists.
+    """Return the version in `_last_checkpoint` if it is later than `above` and that checkpoint exists.
 
-    It is a hint only: missing, torn or of a checkpoint that isn't there, it says nothing.
+    The file is only a hint: a missing or torn one, or one without its checkpoint, has no effect.
     """
     hint = _read_hint(log)
     if hint is None or hint[0] <= above or not all(is_there(file) for file in _hinted_files(log, *hint)):
@@ -307,7 +313,7 @@ def hinted_checkpoint(log: Location, *, above: int = -1) -> int | None:
 
 
 def _read_hint(log: Location) -> tuple[int, int | None] | None:
-    """Version and number of parts (None: one file without a number) of the checkpoint that `_last_checkpoint` names."""
+    """Return the version and the parts (None: one file without a number) of `_last_checkpoint`."""
     try:
         hint = json.loads((log / "_last_checkpoint").read_bytes())
         version, parts = hint["version"], hint.get("parts")
@@ -323,7 +329,7 @@ def _read_hint(log: Location) -> tuple[int, int | None] | None:
 
 
 def checkpoint_path(log: Location, version: int) -> Location:
-    """The file of a checkpoint of one part."""
+    """The path of a checkpoint of one part."""
     return log / f"{version:020d}.checkpoint.parquet"
 
 
@@ -334,7 +340,7 @@ def _hinted_files(log: Location, version: int, parts: int | None) -> CheckpointF
 
 
 def list_log(log: Location, *, after: int = -1) -> tuple[list[int], dict[int, CheckpointFiles]]:
-    """The versions above `after` in a listing, and the complete classic checkpoints above it with their files."""
+    """List the versions above `after`, and the complete classic checkpoints above it with their files."""
     try:
         names = _names_in(log, after="" if after < 0 else commit_path(log.parent, after).name)
     except (FileNotFoundError, NotADirectoryError):
@@ -351,7 +357,7 @@ def list_log(log: Location, *, after: int = -1) -> tuple[list[int], dict[int, Ch
 
 
 def is_there(path: Location) -> bool:
-    """Whether there is a file of this name; raises RefusedReadError where the disk or the store doesn't say."""
+    """Whether a file of this name exists; raises RefusedReadError if the disk or the store does not answer."""
     try:
         return path.exists()
     except OSError as fault:
@@ -359,7 +365,10 @@ def is_there(path: Location) -> bool:
 
 
 def _names_in(folder: Location, *, after: str) -> list[str]:
-    """The names right below a folder that sort behind `after`, in no order; raises FileNotFoundError, OSError."""
+    """Return the names directly below a folder that sort after `after`, in no order.
+
+    Raises FileNotFoundError, OSError.
+    """
     if isinstance(folder, ObjectPath):
         return [path.name for path in folder.iterdir(after=after)]
     return [name for name in os.listdir(folder) if name > after]  # noqa: PTH208  # half the time

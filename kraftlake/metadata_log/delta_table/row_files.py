@@ -1,4 +1,4 @@
-"""The Parquet files of the tables that are derived from a log: many columns of any type, read by column."""
+"""The Parquet files of tables derived from a log: many columns of any type, read by column."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from kraftlake.runtime.errors import CorruptDataError
 
 _ROW_GROUP_ROWS = 131_072
 _SORTED = ("offset",)
-"""Columns of encoded rows whose neighbours differ by little."""
+"""Columns of encoded rows whose neighbouring values differ by little."""
 _BOUNDED = (
     *("offset", "epoch", "timestamp", "valid_from_offset", "valid_to_offset", "valid_from", "valid_to"),
     *("topic", "leader"),
 )
-"""Columns along which rows lie in files, for readers to skip by; topics, which come and go; leaders, as -1 is rare.
+"""Columns by which readers can skip rows: those along which rows are ordered in files; topics, which come and go;
+leaders, as -1 is rare. In each row group, any other column has nearly all of its values: its bounds skip nothing, and
+take a quarter of the encoding.
 
 Each row group holds nearly all values of any other column: its bounds skip nothing, and take a quarter of the encoding.
 """
@@ -34,10 +36,10 @@ _HELD_ROWS = 1 << 17
 
 
 class GrowingStatistics:
-    """`file_statistics` of rows that come table by table, of which few are kept in memory."""
+    """The statistics of `file_statistics` over successive tables of rows, of which few are kept in memory."""
 
     def __init__(self, columns: Sequence[str], *, held_rows: int = _HELD_ROWS) -> None:
-        """Up to `held_rows` rows are processed together."""
+        """Process up to `held_rows` rows together."""
         self._columns = columns
         self._holds = held_rows
         self._record_count = 0
@@ -76,11 +78,11 @@ class GrowingStatistics:
 def write_row_file(
     disk: Disk, table: Location, rows: pa.Table, *, last_offset: int, statistics_columns: Sequence[str]
 ) -> AddFile:
-    """Write rows as a data file, durably; it is no part of the table before a commit adds it.
+    """Write rows as a data file, durably; the file is no part of the table before a commit adds it.
 
-    Where their strings are dictionaries these are taken as they are, and numbers go into the file plainly: that takes a
-    fraction of the time that looking each of them up does, and zstd makes them as small. The file's name begins with
-    `last_offset`. Raises LakeError when the disk refuses.
+    Dictionary-encoded strings are written with their dictionaries, and numbers plainly: this takes a fraction of the
+    time of a lookup of each value, and zstd makes them as small. The file's name begins with `last_offset`. Raises
+    LakeError if the disk refuses.
     """
     stats = file_statistics(rows, statistics_columns).to_json()
     return write_encoded(disk, table, _encoded(rows), stats, last_offset=last_offset)
@@ -89,7 +91,7 @@ def write_row_file(
 def rewrite_row_file(
     disk: Disk, state: TableState, rows: pa.Table, *, last_offset: int, modification_time: int
 ) -> AddFile:
-    """As `write_row_file`, of rows that other files of the table hold: the add says that no data changes.
+    """The same as `write_row_file` for rows that other files of the table hold: the add declares no change of data.
 
     `modification_time` (epoch ms) is that of their youngest file. Raises CorruptDataError where the new file, read
     again, doesn't hold the rows.
@@ -104,7 +106,7 @@ def rewrite_row_file(
 
 
 def _encoded(rows: pa.Table) -> memoryview:
-    """A Parquet file of rows."""
+    """Encode rows as a Parquet file."""
     sink = pa.BufferOutputStream()
     texts = dictionary_paths(rows.schema)
     if texts:
@@ -127,7 +129,7 @@ def dictionary_paths(schema: pa.Schema) -> list[str]:
 
 
 def bounded_columns(schema: pa.Schema) -> list[str]:
-    """The columns of encoded rows whose bounds in a row group are of use."""
+    """The columns of encoded rows whose bounds in a row group are useful."""
     return [name for name in schema.names if name in _BOUNDED]
 
 
@@ -149,7 +151,10 @@ def _write_encoded_rows(rows: pa.Table, sink: pa.BufferOutputStream, texts: list
 
 
 def _with_one_dictionary(rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows in tables that have one dictionary a column, each for row groups of its own; few small ones."""
+    """Return the rows in tables with one dictionary per column, each for its own row groups.
+
+    Small tables are merged.
+    """
     held: list[pa.Table] = []
     size = 0
     for batch in rows.to_batches():
@@ -165,6 +170,6 @@ def _with_one_dictionary(rows: pa.Table) -> Iterator[pa.Table]:
 def write_encoded(
     disk: Disk, table: Location, data: memoryview, stats: str, *, last_offset: int, modification_time: int | None = None
 ) -> AddFile:
-    """As `write_row_file`, of a file's bytes, compressed with zstd, and its statistics."""
+    """The same as `write_row_file` for a file's encoded bytes, compressed with zstd, and its statistics."""
     prefix = f"{last_offset:020d}"
     return write_data_file(disk, table, prefix, data, stats, suffix=ZSTD_SUFFIX, modification_time=modification_time)

@@ -1,7 +1,7 @@
-"""Reading the rows of many data files in the order of their offsets, with files and row groups skipped.
+"""Scan of the rows of many data files in offset order, which skips files and row groups.
 
 Other writers may have compacted a table: files then overlap nowhere but may hold their rows, and their row groups, in
-any order. Rows are therefore sorted after they are read.
+any order. Therefore rows are sorted after the read.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from kraftlake.runtime.errors import CorruptDataError
 
 
 def scan(table: Location, spans: Iterable[OffsetSpan], low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows with an offset in [low, high], sorted by it, in tables of which each begins after the one before.
+    """Yield the rows with an offset in [low, high], sorted by offset, in consecutive tables.
 
-    `schema` has the wanted columns, `offset` among them. Memory is bounded by a few row groups unless files
-    overlap. Raises DataFileGoneError, RefusedReadError, and CorruptDataError naming the file for a damaged one.
+    `schema` has the wanted columns, including `offset`. Memory is bounded by a few row groups unless files overlap.
+    Raises DataFileGoneError, RefusedReadError, and CorruptDataError naming a damaged file.
     """
     # A heap of what may hold the lowest unread offset: first whole files, by their statistics, then, once a file's
     # footer was read, its row groups.
@@ -89,14 +89,14 @@ def _row_groups(path: Location) -> list[_RowGroup]:
 
 
 def is_ascending(column: pa.ChunkedArray) -> bool:
-    """Whether each value is greater than the one before it."""
+    """Whether each value is greater than the previous one."""
     if len(column) < 2:
         return True
     return bool(pc.min(pc.subtract(column.slice(1), column.slice(0, len(column) - 1))).as_py() > 0)
 
 
 def check_contiguous(table: pa.Table, expected: int, path: Location) -> None:
-    """Raises CorruptDataError unless the table's offsets are `expected`, `expected` + 1 and so on."""
+    """Raise CorruptDataError unless the table's offsets are `expected`, `expected` + 1 and so on."""
     offsets = table.column("offset")
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     if first == expected and last - first + 1 == table.num_rows and is_ascending(offsets):

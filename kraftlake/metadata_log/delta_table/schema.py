@@ -1,4 +1,4 @@
-"""An Arrow schema as a Delta table states it: Spark's JSON form, for the types that a lake's tables have."""
+"""The schema of a Delta table in Spark's JSON form, from an Arrow schema with the types of a lake's tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from kraftlake.runtime.errors import CorruptDataError
 
 COMMENT = b"comment"
-"""The key of a field's Arrow metadata that holds what people read about the column."""
+"""The key of a field's Arrow metadata that holds the column's comment."""
 
 _NAMES = {
     pa.int64(): "long",
@@ -28,7 +28,7 @@ _NAMES = {
 def schema_string(schema: pa.Schema) -> str:
     """The `schemaString` of a metaData action, with the fields' comments.
 
-    Raises KeyError for a type that no table of a lake has.
+    Raises KeyError for a type outside a lake's tables.
     """
     return json.dumps(_struct(schema), separators=(",", ":"))
 
@@ -41,7 +41,7 @@ def holds_columns(text: str, schema: pa.Schema, file: str) -> bool:
 def differing_column(text: str, schema: pa.Schema, file: str) -> str | None:
     """The first column of `schema` that a table whose schemaString is `text` lacks, or has with another type.
 
-    Comments and nullability don't count. Raises CorruptDataError naming `file` where `text` is no schemaString.
+    Comments and nullability don't count. Raises CorruptDataError naming `file` if `text` is no schemaString.
     """
     try:
         types = {field["name"]: _plain(field["type"]) for field in json.loads(text)["fields"]}
@@ -51,7 +51,7 @@ def differing_column(text: str, schema: pa.Schema, file: str) -> str | None:
 
 
 def extended_schema(text: str, schema: pa.Schema) -> str:
-    """The schemaString `text` of a table with the columns of `schema` after its own."""
+    """Return the schemaString `text` of a table, extended by the columns of `schema`."""
     table = json.loads(text)
     table["fields"] += _struct(schema)["fields"]
     return json.dumps(table, separators=(",", ":"))
@@ -90,7 +90,7 @@ def _type(kind: pa.DataType) -> str | dict[str, Any]:
 
 
 def _plain(kind: Any) -> Any:
-    """A type without its comments and without what may be null in it."""
+    """Return a type without its comments and its nullability."""
     if not isinstance(kind, dict):
         return kind
     if kind["type"] == "struct":

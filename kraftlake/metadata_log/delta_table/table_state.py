@@ -1,7 +1,7 @@
-"""The state of a Delta table at a version: its files, properties and transactions, moved on commit by commit. No I/O.
+"""The state of a Delta table at a version: its files, properties and transactions, advanced commit by commit. No I/O.
 
-Files are kept as columns: a log of 200,000 small files is no 200,000 objects. Those of a checkpoint are read on first
-use. Statistics on offsets are extracted from the text of all adds at once.
+Files are kept as columns: a log of 200,000 small files needs no 200,000 objects. The files of a checkpoint are read on
+first use. Statistics on offsets are extracted from the text of all adds at once.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ ADD_SCHEMA = pa.schema(
         ("stats", pa.string()),
     ]
 )
-"""The fields of an add that matter here; `path` is decoded."""
+"""The used fields of an add; `path` is decoded."""
 
 REMOVE_SCHEMA = pa.schema([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("size", pa.int64())])
-"""The fields of a remove that matter here; `path` is decoded."""
+"""The used fields of a remove; `path` is decoded."""
 
 FOLD_AT = 4_096
-"""Number of newly committed adds that are held as objects before they become columns, where nothing asks for them."""
+"""The number of newly committed adds held as objects before they are converted to columns without a query."""
 
 _BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64()), ("records", pa.int64())])
 _SCHEMA = pa.schema([*ADD_SCHEMA, *_BOUNDS])
@@ -62,7 +62,7 @@ class Extent:
 
 
 class LiveFiles(Mapping[str, AddFile]):
-    """The live files of a table by path. `load` gives those of a checkpoint (ADD_SCHEMA) when they are first needed."""
+    """The live files of a table by path. `load` returns those of a checkpoint (ADD_SCHEMA) on first use."""
 
     def __init__(self, load: Callable[[], pa.Table] | None = None) -> None:
         self._load = load
@@ -71,13 +71,13 @@ class LiveFiles(Mapping[str, AddFile]):
         self._gone: set[str] = set()
 
     def copy(self) -> LiveFiles:
-        """The same files, to be changed apart from these."""
+        """Return the same files, to be changed independently."""
         copy = LiveFiles()
         copy._columns = [self._table()]
         return copy
 
     def add(self, file: AddFile) -> None:
-        """Take in an add; one of the same path takes the older one's place."""
+        """Apply an add; it replaces an older one of the same path."""
         if not file.data_change:
             self._gone.add(file.path)
         self._newest.pop(file.path, None)
@@ -86,7 +86,7 @@ class LiveFiles(Mapping[str, AddFile]):
             self._fold()
 
     def remove(self, path: str) -> None:
-        """Take in a remove."""
+        """Apply a remove."""
         if self._newest.pop(path, None) is None:
             self._gone.add(path)
 
@@ -98,7 +98,7 @@ class LiveFiles(Mapping[str, AddFile]):
         return [_span(fields) for fields in table.filter(pc.and_(begins, ends)).to_pylist()]
 
     def holds_all(self, paths: Sequence[str]) -> bool:
-        """Whether all of these are live; looked up at once."""
+        """Whether all of these paths are live; looked up together."""
         wanted = pa.array(paths, pa.string())
         held: int = pc.sum(pc.is_in(self._table().column("path"), value_set=wanted)).as_py() or 0
         return held == len(paths)
@@ -125,14 +125,14 @@ class LiveFiles(Mapping[str, AddFile]):
         return -1 if highest is None else highest
 
     def last_offset_of(self, batch: int) -> int | None:
-        """The last offset of the files that may hold a part of `batch`, -1 if there are none, None if unknown."""
+        """The last offset of the files that may hold a part of `batch`, -1 without such a file, None if unknown."""
         table = self._table()
         ends = table.filter(pc.less_equal(table.column("first_batch"), batch)).column("high")
         last: int | None = pc.max(ends, skip_nulls=False).as_py() if len(ends) else -1
         return last
 
     def to_table(self) -> pa.Table:
-        """All of them as ADD_SCHEMA."""
+        """All files as ADD_SCHEMA."""
         return self._table().select(ADD_SCHEMA.names)
 
     def __getitem__(self, path: str) -> AddFile:
@@ -170,7 +170,7 @@ class LiveFiles(Mapping[str, AddFile]):
         return pa.concat_tables(self._columns or [_SCHEMA.empty_table()])
 
     def _fold(self) -> None:
-        """Turn the files that are held as objects into columns."""
+        """Convert the files that are held as objects to columns."""
         if self._gone:
             self._table()
         elif self._newest:
@@ -182,7 +182,7 @@ class LiveFiles(Mapping[str, AddFile]):
 
 
 class Tombstones:
-    """Removed files by path. `load` returns those of a checkpoint (REMOVE_SCHEMA) when they are first needed.
+    """Removed files by path. `load` returns those of a checkpoint (REMOVE_SCHEMA) on first use.
 
     With `kept` false they are ignored, for a handle that lives for months and writes no checkpoint.
     """
@@ -205,7 +205,7 @@ class Tombstones:
             self._back.add(path)
 
     def since(self, time_ms: int) -> dict[str, RemoveFile]:
-        """Those that were removed at `time_ms` (epoch milliseconds) or later, or at an unknown time."""
+        """The files removed at `time_ms` (epoch milliseconds) or later, or at an unknown time."""
         assert self._kept, "a checkpoint names what was removed"
         if self._load is not None:
             older = {
@@ -226,9 +226,10 @@ class Tombstones:
 
 @attrs.define(kw_only=True)
 class TableState:
-    """A table at a version: its live files by path, properties and transactions. `apply` moves it on.
+    """A table at a version: its live files by path, properties and transactions. `apply` advances it.
 
-    `tombstones` are the files it had; `checkpoint_version` is the checkpoint that it was read from, -1 without one.
+    `tombstones` are its removed files; `checkpoint_version` is the checkpoint from which the state was read, -1 without
+    one.
     """
 
     path: Location
@@ -241,7 +242,7 @@ class TableState:
     checkpoint_version: int = -1
 
     def apply(self, commit: Commit) -> None:
-        """Apply the next version; nothing changes when it can't be read, or continues another log."""
+        """Apply the next version; the state stays unchanged if that version can't be read, or continues another log."""
         assert commit.version == self.version + 1
         _check_continues(self, commit)
         if commit.protocol or commit.metadata:
@@ -258,7 +259,7 @@ class TableState:
         self.version = commit.version
 
     def copy(self) -> TableState:
-        """The same state, to be moved on apart from this one; without tombstones."""
+        """Return the same state, to be advanced independently; without tombstones."""
         return attrs.evolve(
             self,
             transactions=dict(self.transactions),
@@ -267,7 +268,7 @@ class TableState:
         )
 
     def check_writable(self) -> None:
-        """Raises LakeError when the table asks its writers for what this one doesn't do."""
+        """Raise LakeError if the table requires unsupported writer features."""
         version = self.protocol.min_writer_version
         unknown = set(self.protocol.writer_features) - _HARMLESS_WRITER_FEATURES
         if not (version <= 2 or (version == 7 and not unknown)):
@@ -278,12 +279,12 @@ class TableState:
 
 
 def commit_path(table: Location, version: int) -> Location:
-    """The file that makes a version of a table."""
+    """The path of a version's commit."""
     return table / f"{LOG_FOLDER}/{version:020d}.json"
 
 
 def check_readable(path: Location, protocol: Protocol, metadata: TableMetadata) -> None:
-    """Raise LakeError when a table asks its readers for what this one doesn't do."""
+    """Raise LakeError if a table requires unsupported reader features."""
     unknown = set(protocol.reader_features) - _HARMLESS_READER_FEATURES
     if protocol.min_reader_version > 3 or unknown:
         raise LakeError(
@@ -295,7 +296,7 @@ def check_readable(path: Location, protocol: Protocol, metadata: TableMetadata) 
 
 
 def _check_continues(state: TableState, commit: Commit) -> None:
-    """Raise CorruptDataError for an append that was made upon other rows than those that the state has."""
+    """Raise CorruptDataError for an append made after other rows than the state's."""
     chain = state.transactions.get(CHAIN)
     if commit.info.get(CHAIN_BEFORE, chain) != chain:
         raise CorruptDataError(
@@ -319,7 +320,7 @@ def _rows(files: Sequence[AddFile]) -> pa.Table:
 
 
 def _with_bounds(table: pa.Table) -> pa.Table:
-    """The table with the bounds of each file: our own statistics by a pattern, any other writer's one by one."""
+    """Return the table with the bounds of each file: kraftlake's statistics by a pattern, other writers' one by one."""
     stats = table.column("stats").combine_chunks()
     found = pc.extract_regex(stats, _OWN_STATISTICS)
     if found.null_count:

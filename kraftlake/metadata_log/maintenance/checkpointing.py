@@ -1,4 +1,4 @@
-"""Writing checkpoints that are due, and deleting the commits behind them; never during an append."""
+"""Writing of checkpoints that are due, and deletion of the commits before them; never during an append."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _KEPT_CHECKPOINTS = 2
 
 @attrs.frozen(kw_only=True)
 class CleanUp:
-    """The numbers of files that a clean-up deleted."""
+    """The number of files that a clean-up deleted, by kind."""
 
     commits: int
     checkpoints: int
 
 
 def checkpoint_if_due(table: Location, disk: Disk, policy: UpkeepPolicy, *, force: bool = False) -> int | None:
-    """Write a checkpoint of the table's newest version if enough was committed since the last one, or with `force`.
+    """Write a checkpoint of the table's newest version if one is due, or with `force`.
 
-    Returns the version, None when no checkpoint was due. Raises LakeError as `read_table` and `write_checkpoint` do.
+    Returns the version, None if no checkpoint was due. Raises LakeError as `read_table` and `write_checkpoint` do.
     """
     state = read_table(table)
     commits = state.version - max(state.checkpoint_version, 0)
@@ -39,12 +39,12 @@ def checkpoint_if_due(table: Location, disk: Disk, policy: UpkeepPolicy, *, forc
 
 
 def clean_up_commits(table: Location, disk: Disk, policy: UpkeepPolicy) -> CleanUp:
-    """Delete the commits behind the newest checkpoint that no stream within the declared lag has still to read.
+    """Delete the commits before the newest checkpoint that no stream within the declared lag still has to read.
 
-    The oldest are deleted first, so that the rest has no hole wherever this stops; one older checkpoint is kept. A
-    writer suspended for longer than a commit is kept would find the name of its version free again: it looks for the
-    version before it first, which is gone by then, and nothing younger than the orphans' age is deleted. Raises
-    CorruptDataError, and deletes nothing, where the checkpoint is torn.
+    The oldest are deleted first, so that an interruption leaves no hole; one older checkpoint is kept. A writer
+    suspended for longer than a commit is kept would find the name of its version free again: the writer first checks
+    the previous version, which is gone by then, and no commit younger than the orphans' age is deleted. Raises
+    CorruptDataError, and deletes nothing, if the checkpoint is torn.
     """
     log = table / LOG_FOLDER
     hint = hinted_checkpoint(log)

@@ -1,6 +1,6 @@
-"""Compaction: merges small files of the log, or of a derived table, into large ones in offset order beside a writer.
+"""Compaction: merges small files of the log, or of a derived table, into large ones, concurrently with a writer.
 
-The rows stay the same; the commit says that no data changed, so that readers and streams skip it. A file is rewritten
+The rows stay the same; the commit declares no change of data, so that readers and streams skip it. A file is rewritten
 only together with at least as many newer rows, so that each row is rewritten a logarithmic number of times.
 """
 
@@ -43,10 +43,10 @@ class Compaction:
 
 
 def compact(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
-    """Compact what the policy calls small in the table of a log, a group of files a commit.
+    """Compact the small files of a log's table, as defined by the policy, one group of files per commit.
 
-    Raises CorruptDataError where the table contradicts itself, LakeError when the disk refuses. A crash leaves an
-    orphan file at most.
+    Raises CorruptDataError if the table contradicts itself, LakeError if the disk refuses. A crash leaves at most one
+    orphan file.
     """
     state = read_table(table)
     groups = groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy)
@@ -54,11 +54,11 @@ def compact(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
 
 
 def compact_rows(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
-    """Compact what the policy calls small in a derived table that grows by offset, a group of files a commit.
+    """Compact the small files of a derived table that grows by offset, as defined by the policy, one group per commit.
 
-    As `compact` does it of the log, whose files hold every offset once: here one offset may have many rows, or none.
-    Raises CorruptDataError for a file that doesn't hold what the table says of it, LakeError when the disk refuses. A
-    crash leaves an orphan file at most.
+    The same as `compact` for the log, whose files hold every offset once: here one offset may have many rows, or none.
+    Raises CorruptDataError for a file that contradicts the table, LakeError if the disk refuses. A crash leaves at most
+    one orphan file.
     """
     state = read_table(table)
     groups = groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy, dense=False)
@@ -71,9 +71,9 @@ def _compact_groups(
     groups: Iterable[list[OffsetSpan]],
     compacted: Callable[[Disk, TableState, list[OffsetSpan]], AddFile | None],
 ) -> Compaction:
-    """Replace each group of files by the file that `compacted` writes, in a commit of its own.
+    """Replace each group of files by the file that `compacted` writes, in a separate commit.
 
-    `compacted` returns the new file, None where some of the files are gone: another compaction or a trim took them, and
+    `compacted` returns the new file, None if some of the files are gone: another compaction or a trim removed them, and
     the next upkeep handles the rest. Raises LakeError.
     """
     done = Compaction()
@@ -91,7 +91,7 @@ def groups_to_compact(
 ) -> Iterator[list[OffsetSpan]]:
     """The groups of files to merge: small neighbours by offset, `compact_from` of them or more.
 
-    `dense` files hold every offset, and neighbours leave none out.
+    `dense` files hold every offset, and neighbouring files have no gap.
     """
     for run in _runs(spans, policy, dense):
         left = sum(map(_rows_of, run))
@@ -132,7 +132,7 @@ def _runs(spans: Sequence[OffsetSpan], policy: UpkeepPolicy, dense: bool) -> Ite
 
 
 def _cut(run: Sequence[OffsetSpan], policy: UpkeepPolicy) -> Iterator[list[OffsetSpan]]:
-    """A run in groups of bounded size; one file alone is no group."""
+    """Cut a run into groups of bounded size; a single file is no group."""
     group: list[OffsetSpan] = []
     size = count = 0
     for span in run:
@@ -148,7 +148,7 @@ def _cut(run: Sequence[OffsetSpan], policy: UpkeepPolicy) -> Iterator[list[Offse
 
 
 def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> AddFile | None:
-    """One file of a group, read back before anything relies on it."""
+    """Write the compacted file of a group, and read it back before its use."""
     low, high = group[0].low, group[-1].high
     assert high is not None
     try:
@@ -174,7 +174,7 @@ def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> AddFil
 
 
 def _compacted_rows(disk: Disk, state: TableState, group: list[OffsetSpan]) -> AddFile | None:
-    """One file of a group; None when some of the files are gone."""
+    """Write the compacted file of a group; None if some of its files are gone."""
     tables = []
     for span in group:
         path = state.path / span.file.path
@@ -200,18 +200,19 @@ def _damaged(path: Location) -> str:
 
 
 def _youngest(group: Sequence[OffsetSpan]) -> int:
-    """The time (epoch ms) at which the youngest rows of files were appended, which their compacted file keeps.
+    """The append time (epoch ms) of the youngest rows in files, which their compacted file keeps.
 
-    A stream that begins with the whole table reads files by that time, and a trim compares it with the streams' lag.
+    A stream that begins with the whole table reads files in the order of that time, and a trim compares it with the
+    streams' lag.
     """
     return max(span.file.modification_time for span in group)
 
 
 def _replace_files(disk: Disk, state: TableState, files: Sequence[AddFile], add: AddFile) -> bool:
-    """Commit that one file, which is written, replaces files that hold the same rows.
+    """Commit the replacement of files by one written file with the same rows.
 
-    Returns False where they aren't all live any more. Raises LakeError when the disk refuses. The new file is deleted
-    in both cases.
+    Returns False if they are no longer all live. Raises LakeError if the disk refuses. The new file is deleted in both
+    cases.
     """
     paths = [file.path for file in files]
     removed_at = now_ms()

@@ -1,7 +1,7 @@
-"""The tables of a lake that are derived from its log, and how far each covers it, by their own Delta logs.
+"""The tables that are derived from a lake's log, and the offset up to which each covers it, by their Delta logs.
 
-A derived table names the log that it was made of in a property, and the last offset that it covers in a transaction of
-its own (`kraftlake.NAME`).
+A derived table names its source log in a property, and the last offset that it covers in a transaction of its own
+(`kraftlake.NAME`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.log import get_logger
 
 SOURCE_LOG = "kraftlake.log"
-"""The table property that holds the id of the log's table from which the rows were made."""
+"""The table property with the id of the log's table from which the rows were made."""
 
 APPEND_ONLY = "delta.appendOnly"
 
@@ -42,10 +42,10 @@ def made_anew(table: Location) -> str:
 
 @attrs.frozen(kw_only=True)
 class DerivedTable:
-    """A table that was made of the lake's log; `covers` is the last offset that it covers, None for nothing yet.
+    """A table derived from the lake's log; `covers` is the last offset that it covers, None for nothing yet.
 
-    Where `grows_by_offset`, rows are only ever appended, each file with offsets (of the column `offset`) above those of
-    the files before it; other tables replace rows and keep their files in order themselves.
+    With `grows_by_offset`, rows are only appended, each file with offsets (of the column `offset`) above those of the
+    previous files; other tables replace rows and order their files themselves.
     """
 
     name: str
@@ -61,10 +61,10 @@ def _log_fault(table: Location, fault: KraftlakeError) -> None:
 def derived_tables(
     lake: Location, log: TableState, *, on_fault: Callable[[Location, KraftlakeError], None] = _log_fault
 ) -> list[DerivedTable]:
-    """The tables of a lake that were made of its log, by name.
+    """Return the tables of a lake that are derived from its log, by name.
 
-    A table that can't be read is skipped: `on_fault` is called with its folder. It is logged if no other is given; the
-    table's writer reports what to do.
+    A table that can't be read is skipped: `on_fault` is called with its folder; the default logs the fault. The table's
+    writer reports the remedy.
     """
     found = []
     for folder in folders_of(lake):

@@ -1,4 +1,4 @@
-"""Finds problems of a Delta table that do not stop a reader from opening it: in its log, and in its data files."""
+"""Finds problems of a Delta table that do not prevent a reader from opening it: in its log, and in its data files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kraftlake.runtime.errors import CorruptDataError
 
 
 def table_problems(table: Location) -> Iterator[tuple[str, str]]:
-    """The file at fault and a sentence for each problem in the log of a table.
+    """Yield the file at fault and a sentence for each problem in the log of a table.
 
-    Raises NotADeltaTableError where there is none, LakeError and CorruptDataError where it can't be read.
+    Raises NotADeltaTableError without a table, LakeError and CorruptDataError for an unreadable one.
     """
     read_table(table, listed=True)
     commits, checkpoints = list_log(table / LOG_FOLDER)
@@ -31,9 +31,9 @@ def table_problems(table: Location) -> Iterator[tuple[str, str]]:
 
 
 def damaged_files(table: Location) -> Iterator[str]:
-    """The names of the table's data files that are missing or damaged: all content is read, a row group at a time.
+    """Return the names of the table's missing or damaged data files: all content is read, one row group at a time.
 
-    Raises LakeError and CorruptDataError where the table's log can't be read.
+    Raises LakeError and CorruptDataError if the table's log can't be read.
     """
     for file in read_table(table).files.values():
         try:
@@ -45,9 +45,9 @@ def damaged_files(table: Location) -> Iterator[str]:
 
 
 def _holes(table: Location, commits: list[int]) -> Iterator[int]:
-    """The versions that are missing between the commits of a listing.
+    """Yield the missing versions between the commits of a listing.
 
-    A clean-up takes the oldest first, so that one which an older version outlives was lost.
+    A clean-up deletes the oldest first, so a missing version with an older existing one was lost.
     """
     for older, newer in pairwise(commits):
         for version in range(older + 1, newer):

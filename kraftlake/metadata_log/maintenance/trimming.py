@@ -1,4 +1,4 @@
-"""Trim: removes the beginning of the log where a snapshot covers it and no stream has still to read it."""
+"""Trim: removes the beginning of the log if a snapshot covers it and no stream still has to read it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
 from kraftlake.runtime.errors import LakeError, OffsetError
 
 _MOST_FILES = 1_000
-"""The most files that one commit removes: a writer in between has to read it."""
+"""The maximum number of files that one commit removes: a concurrent writer has to read it."""
 
 
 @attrs.frozen(kw_only=True)
 class Trim:
-    """The result of a trim: `files` were removed, which held the offsets from `old_start` to before `new_start`."""
+    """The result of a trim: `files` were removed, with the offsets from `old_start` to before `new_start`."""
 
     files: int
     old_start: int
@@ -37,11 +37,11 @@ class Trim:
 
 
 def trim(table: Location, disk: Disk, before: int, snapshot_ends: Sequence[int]) -> Trim:
-    """Remove the files of the log that hold offsets below `before` only; the log starts behind them then.
+    """Remove the files of the log that hold only offsets below `before`; the log starts after them then.
 
-    `snapshot_ends` are the end offsets of the lake's sound snapshots. Raises OffsetError for an offset that is not in
-    the log, LakeError where no snapshot covers the new start, where rows are younger than the declared stream lag, or
-    when the disk refuses. Others may append and compact meanwhile. The files stay on the disk until `vacuum`.
+    `snapshot_ends` are the end offsets of the lake's sound snapshots. Raises OffsetError for an offset outside the log,
+    LakeError if no snapshot covers the new start, if rows are younger than the declared stream lag, or if the disk
+    refuses. Other processes may append and compact meanwhile. The files stay on the disk until `vacuum`.
     """
     state = read_table(table)
     check_start(state, before, snapshot_ends)
@@ -60,9 +60,9 @@ def trim(table: Location, disk: Disk, before: int, snapshot_ends: Sequence[int])
 
 
 def check_start(state: TableState, before: int, snapshot_ends: Sequence[int]) -> None:
-    """Raise unless the log in `state` may start at `before`, or does so later already.
+    """Raise unless the log in `state` may start at `before`, or already starts later.
 
-    Raises OffsetError for an offset that is not in the log, LakeError where no snapshot ends there or above.
+    Raises OffsetError for an offset outside the log, LakeError if no snapshot ends there or above.
     """
     lake = state.path.parent
     old_start = int(state.metadata.configuration[START_OFFSET])
@@ -79,10 +79,10 @@ def check_start(state: TableState, before: int, snapshot_ends: Sequence[int]) ->
 
 
 def check_derived(state: TableState, before: int, snapshot_ends: Sequence[int], tables: Sequence[DerivedTable]) -> None:
-    """Raise LakeError where a table that was made of the log could go on now, and could not after a trim.
+    """Raise LakeError if a table derived from the log can be continued now, but not after a trim.
 
-    A table goes on from the image at the offset that it covers, and a trimmed log has images from the first snapshot on
-    that covers its start. One that covers nothing yet begins with that snapshot.
+    A table continues from the image at the offset that it covers, and a trimmed log has images from the first snapshot
+    that covers its start. A table that covers nothing yet begins with that snapshot.
     """
     old_start = int(state.metadata.configuration[START_OFFSET])
     victims = _victims(state, before) if before > old_start else []
@@ -101,12 +101,12 @@ def check_derived(state: TableState, before: int, snapshot_ends: Sequence[int], 
 
 
 def _first_image(start: int, snapshot_ends: Sequence[int]) -> int:
-    """The first offset that a log which starts at `start` has an image of; that before it where it begins with 0."""
+    """The first offset with an image in a log that starts at `start`; -1, the offset before the start, for 0."""
     return min((end for end in snapshot_ends if end >= start), default=start) - 1 if start else -1
 
 
 def set_properties(disk: Disk, state: TableState, properties: dict[str, str]) -> TableState:
-    """Set table properties in a commit of their own; none where they are so already."""
+    """Set table properties in a separate commit; unchanged ones need no commit."""
     if all(state.metadata.configuration.get(name) == value for name, value in properties.items()):
         return state
     shown = ",".join(f"{name}={value}" for name, value in properties.items())
@@ -117,12 +117,12 @@ def set_properties(disk: Disk, state: TableState, properties: dict[str, str]) ->
 
 
 def restore_append_only(disk: Disk, state: TableState) -> TableState:
-    """Restore the property that a trim unsets, in case a trim was killed in between."""
+    """Restore the property that a trim unsets, in case a trim was killed before its end."""
     return set_properties(disk, state, {APPEND_ONLY: "true"})
 
 
 def declare_stream_lag(table: Location, disk: Disk, lag_ms: int) -> None:
-    """Set the table property that declares how far the slowest stream may lag behind, in milliseconds."""
+    """Set the table property that declares the maximum lag of the slowest stream, in milliseconds."""
     if lag_ms < 0:
         raise LakeError("A stream lags behind by 0 milliseconds at least.")
     set_properties(disk, read_table(table), {MAX_STREAM_LAG: str(lag_ms)})
@@ -133,7 +133,7 @@ def _with(metadata: TableMetadata, properties: dict[str, str]) -> TableMetadata:
 
 
 def _victims(state: TableState, before: int) -> list[OffsetSpan]:
-    """The files at the log's beginning that hold offsets below `before` only, and whole batches."""
+    """Return the files at the log's beginning that hold only offsets below `before`, and whole batches."""
     spans = sorted(state.files.overlapping(0, 2**63 - 1), key=lambda span: span.low)
     victims: list[OffsetSpan] = []
     for span in spans:
@@ -163,7 +163,7 @@ def _check_lag(state: TableState, victims: Sequence[OffsetSpan]) -> None:
 
 
 def _remove(disk: Disk, state: TableState, victims: Sequence[OffsetSpan]) -> int:
-    """Remove files and move the log's start behind them, in one commit; 0 when they were compacted meanwhile."""
+    """Remove files and move the log's start after them, in one commit; 0 if they were compacted meanwhile."""
     paths = [span.file.path for span in victims]
     last = victims[-1].high
     assert last is not None
@@ -189,9 +189,9 @@ def _remove(disk: Disk, state: TableState, victims: Sequence[OffsetSpan]) -> int
 
 
 def _chain_base(state: TableState, victims: Sequence[OffsetSpan], last: int) -> dict[str, str]:
-    """The property that keeps the hash at the log's new start; none where the chain begins behind it.
+    """Return the property that keeps the hash at the log's new start; empty if the chain begins after it.
 
-    Raises DataFileGoneError where a file was compacted and vacuumed meanwhile.
+    Raises DataFileGoneError if a file was compacted and vacuumed meanwhile.
     """
     chain, base = Chain.of(state), chain_base(state)
     if chain is None or base is None or chain.start > last:

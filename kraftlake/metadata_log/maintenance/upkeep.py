@@ -1,4 +1,4 @@
-"""The upkeep of a whole lake, once by a command or regularly by a thread."""
+"""The upkeep of a whole lake, once by a command or periodically by a thread."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class UpkeepReport:
 
 
 class Upkeep:
-    """The upkeep of one lake, beside its writers; any number may run, one is enough.
+    """The upkeep of one lake, concurrent with its writers; any number may run, one is enough.
 
-    Opening raises LakeError for what is no lake.
+    Opening raises LakeError if the path is not a lake.
     """
 
     def __init__(self, lake: str | Location, policy: UpkeepPolicy | None = None, *, disk: Disk | None = None) -> None:
@@ -59,13 +59,13 @@ class Upkeep:
 
     @property
     def policy(self) -> UpkeepPolicy:
-        """The bounds within which it works."""
+        """The bounds of the upkeep."""
         return self._policy
 
     def run(self, *, force_checkpoint: bool = False) -> UpkeepReport:
-        """Compact, write checkpoints that are due, clean up the commits behind them; raises LakeError.
+        """Compact, write checkpoints that are due, clean up the commits before them; raises LakeError.
 
-        The log comes first, then its derived tables: a fault in one of these does not delay the log.
+        The log comes first, then its derived tables: a fault in a derived table does not delay the log.
         """
         log = self._lake / LOG_TABLE
         restore_append_only(self._disk, read_table(log))
@@ -109,10 +109,10 @@ class Upkeep:
         return done
 
     def trim(self, before: int, *, stream_lag_ms: int | None = None, force: bool = False) -> Trim:
-        """Remove the files that hold offsets below `before` only; see `trim`.
+        """Remove the files that hold only offsets below `before`; see `trim`.
 
-        `stream_lag_ms` is declared first, where the log may be trimmed to there at all. Raises as `trim` does, and
-        LakeError where a derived table has yet to read the removed offsets, unless `force` is given.
+        `stream_lag_ms` is declared first, if the log may be trimmed to that offset. Raises as `trim` does, and
+        LakeError if a derived table has yet to read the removed offsets, unless `force` is given.
         """
         table = self._lake / LOG_TABLE
         snapshots = MetadataLog.open(self._lake, disk=self._disk).snapshots()
@@ -127,11 +127,10 @@ class Upkeep:
 
 
 class UpkeepThread:
-    """Runs the upkeep of a lake each `interval` seconds beside a writer, until it is closed; a context manager.
+    """Runs the upkeep of a lake each `interval` seconds, concurrent with a writer, until it is closed.
 
-    With `due`, a round is left out while that says no: of several processes one is enough.
-    A round that fails is logged and tried again: upkeep that lags behind costs time, not data. Raises UsageError for
-    an exclusive upkeep.
+    A context manager. With `due`, a round is skipped if `due` returns False: of several processes one is enough. A
+    failed round is logged and retried: late upkeep costs time, not data. Raises UsageError for an exclusive upkeep.
     """
 
     def __init__(self, upkeep: Upkeep, *, interval: float = 10.0, due: Callable[[], bool] = lambda: True) -> None:
@@ -156,7 +155,7 @@ class UpkeepThread:
             return_freed_memory()  # a round reads the table's whole state
 
     def close(self) -> None:
-        """End after the round that is under way."""
+        """End the thread after the round in progress."""
         self._closed.set()
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""Deleting files that no version of a table names and no reader may still need."""
+"""Deletion of files that no version of a table names and no reader may still need."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Vacuum:
 
 
 def vacuum(table: Location, disk: Disk, policy: UpkeepPolicy, *, dry_run: bool = False) -> Vacuum:
-    """Delete the files that a table removed longer ago than a stream may lag, and the orphans of crashes.
+    """Delete the files that a table removed longer ago than the maximum stream lag, and the orphans of crashes.
 
     An orphan is a data file that no version names, or a temporary file, older than the policy's bound: a younger one
-    may belong to a commit that is being made. Files are listed before the table is read, so that one which is
-    committed in between is seen as live. A commit that comes too late all the same finds its file gone, and is not made
-    (`commit`). With `dry_run` nothing is deleted. Raises LakeError when the disk refuses.
+    may belong to a commit in progress. Files are listed before the table is read, so that a file committed in between
+    counts as live. A commit that still comes too late finds its file gone, and is not made (`commit`). With `dry_run`
+    no file is deleted. Raises LakeError if the disk refuses.
     """
     try:
         found = [path for path in table.iterdir() if path.suffix == ".parquet"]

@@ -1,4 +1,4 @@
-"""A log, or a snapshot, cut into pieces that many processes read side by side: disjoint ranges of offsets."""
+"""A log, or a snapshot, cut into pieces for parallel processes: disjoint ranges of offsets."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def log_pieces(log: ReadableLog, from_offset: int, to_offset: int, rows: int) -> list[tuple[int, int]]:
-    """The offsets [from_offset, to_offset] as ranges, both ends included, of about `rows` offsets or fewer.
+    """Cut the offsets [from_offset, to_offset] into ranges, both ends included, of about `rows` offsets or fewer.
 
-    Cut where files begin, where possible, so that no row group is read twice. Empty for an empty range.
+    The cuts are at the starts of files, where possible, so that no row group is read twice. Empty for an empty range.
     """
     begins = sorted({span.low for span in log.files_between(from_offset, to_offset)})
     return list(cut(begins, from_offset, to_offset, rows))
 
 
 def cut(begins: Iterable[int], low: int, high: int, rows: int) -> Iterator[tuple[int, int]]:
-    """[low, high] in ranges that begin at some of `begins` (sorted), or, between two that are far apart, anywhere.
+    """Cut [low, high] into ranges that begin at some of `begins` (sorted), or, between two distant ones, anywhere.
 
-    None is longer than 1.5 × `rows`.
+    No range is longer than 1.5 × `rows`.
     """
     assert rows > 0, "a piece holds something"
     start = low
@@ -45,7 +45,7 @@ def cut(begins: Iterable[int], low: int, high: int, rows: int) -> Iterator[tuple
 
 @attrs.frozen(kw_only=True)
 class SnapshotPiece:
-    """Some row groups of a snapshot's files that hold a range of its offsets; it can be sent to another process.
+    """Row groups of a snapshot's files that hold a range of its offsets; can be sent to another process.
 
     `groups` are a file's path and the number of a row group in it. Pieces don't overlap: each ends before the next
     one's `first_offset`.
@@ -58,7 +58,10 @@ class SnapshotPiece:
 
 
 def snapshot_pieces(snapshot: LakeSnapshot, rows: int) -> list[SnapshotPiece]:
-    """A snapshot as pieces of about `rows` rows, by offset; raises CorruptDataError where a file is gone or damaged."""
+    """Cut a snapshot into pieces of about `rows` rows, by offset.
+
+    Raises CorruptDataError for a missing or damaged file.
+    """
     groups: list[tuple[int, int, int, str, int]] = []
     for path in snapshot.data_paths:
         parquet = open_live(path)
@@ -92,7 +95,7 @@ def _piece(held: Sequence[tuple[int, int, int, str, int]], end_offset: int) -> S
 
 
 def read_piece(piece: SnapshotPiece) -> pa.Table:
-    """The rows of a piece as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""
+    """Read the rows of a piece in LOG_SCHEMA, sorted by offset; raises CorruptDataError."""
     tables = []
     for path, index in piece.groups:
         place = lake_location(path)

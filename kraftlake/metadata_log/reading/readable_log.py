@@ -1,4 +1,4 @@
-"""Reading a log by offset: whole batches or rows, in order, while others write, compact and clean up."""
+"""Reading a log by offset: whole batches or rows, in order, concurrent with appends, compaction and clean-up."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _LOOK_AHEAD_ROWS = 4_096
 class ReadableLog:
     """A lake's log at one `version` of its table; `refresh` applies the versions committed since.
 
-    Invariants: offsets run from `start_offset` to `end_offset` (exclusive) without a gap; epochs never go down; a
-    batch is in one commit or in none. One handle is for one thread.
+    Invariants: offsets run from `start_offset` to `end_offset` (exclusive) without a gap; epochs never decrease; each
+    batch is completely in one commit. One handle is for one thread.
     """
 
     def __init__(self, path: Location, state: TableState) -> None:
@@ -48,22 +48,22 @@ class ReadableLog:
 
     @property
     def path(self) -> Location:
-        """The lake's folder, or its place in an object store."""
+        """The lake's folder, or its location in an object store."""
         return self._path
 
     @property
     def version(self) -> int:
-        """The version of the Delta table `log`; it says nothing about offsets."""
+        """The version of the Delta table `log`, which is independent of offsets."""
         return self._state.version
 
     @property
     def table_id(self) -> str:
-        """The id of the Delta table `log`, the same for as long as the lake lives; each other lake has another."""
+        """The id of the Delta table `log`, constant for the lake's life, and unique to the lake."""
         return self._state.metadata.id
 
     @property
     def start_offset(self) -> int:
-        """The first offset that the log holds, or would hold."""
+        """The first offset of the log, or the first one to be appended to an empty log."""
         return int(self._state.metadata.configuration[START_OFFSET])
 
     @property
@@ -78,17 +78,17 @@ class ReadableLog:
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster whose log this is, None where that is unknown."""
+        """The id of the log's cluster, None if unknown."""
         return self._state.metadata.configuration.get(CLUSTER_ID)
 
     @property
     def role(self) -> str:
-        """Who appends: "imported" (imports of a cluster's log) or "controlled" (a controller of ours)."""
+        """The kind of writer: "imported" (imports of a cluster's log) or "controlled" (a kraftlake controller)."""
         return self._state.metadata.configuration[ROLE]
 
     @property
     def committed_to(self) -> int:
-        """Offsets below this one are known to have been committed by the quorum, or controller, that wrote them."""
+        """The offset below which all records are known to have been committed by their quorum or controller."""
         if self.role == "controlled":
             return self.end_offset
         return max(self._state.transactions.get(COMMITTED_TO, 0), self.start_offset)
@@ -100,14 +100,14 @@ class ReadableLog:
 
     @property
     def chain_base(self) -> int | None:
-        """The chain's hash before the first row that the log holds of it; None where a trim did not keep it."""
+        """The hash before the first row of the chain in the log; None if a trim did not keep it."""
         return chain_base(self._state)
 
     def refresh(self) -> int:
-        """Apply the versions committed since; returns their number. Opens files by name, lists nothing.
+        """Apply the versions committed since; returns their number. Opens files by name, without a listing.
 
-        Raises ReplacedTableError, a LakeError, where the lake was deleted, or another one, or an earlier state of it,
-        was put in its place.
+        Raises ReplacedTableError, a LakeError, if the lake was deleted, or replaced by another one or by an earlier
+        state of itself.
         """
         before = self._state.version
         state = follow(self._state)
@@ -120,11 +120,10 @@ class ReadableLog:
     def rows(
         self, from_offset: int | None = None, to_offset: int | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """The rows of offsets `from_offset` to `to_offset`, both included, sorted by offset; all by default.
+        """Return the rows of offsets `from_offset` to `to_offset`, both included, sorted by offset; all by default.
 
-        What lies outside of the log is left out. Files whose statistics exclude the range aren't opened. Raises
-        CorruptDataError naming the offset or file where the table contradicts itself, UsageError for a column that
-        the log doesn't have.
+        The range is clipped to the log. Files whose statistics exclude the range aren't opened. Raises CorruptDataError
+        with the offset or file if the table contradicts itself, UsageError for an unknown column.
         """
         names = LOG_SCHEMA.names if columns is None else list(columns)
         if unknown := set(names) - set(LOG_SCHEMA.names):
@@ -137,9 +136,9 @@ class ReadableLog:
         return pa.concat_tables(tables).select(names)
 
     def batches(self, from_offset: int | None = None, to_offset: int | None = None) -> Iterator[RecordBatch]:
-        """The whole batches that hold any offset from `from_offset` to `to_offset`, both included; all by default.
+        """Yield the whole batches that hold any offset from `from_offset` to `to_offset`, both included.
 
-        Read as they are asked for, in bounded memory. Raises CorruptDataError as `rows` does.
+        All by default. Batches are read on demand, in bounded memory. Raises CorruptDataError as `rows` does.
         """
         for table in self.batch_rows(whole_or_none(from_offset), whole_or_none(to_offset)):
             yield from from_rows(table)
@@ -151,22 +150,22 @@ class ReadableLog:
         *,
         columns: Sequence[str] = tuple(LOG_SCHEMA.names),
     ) -> Iterator[pa.Table]:
-        """As `batches`, as tables of rows that are sorted by offset and hold whole batches.
+        """Yield the batches as tables of rows, sorted by offset; each table holds whole batches.
 
-        `columns` are those of the log that they have; `offset` and `batch` are among them.
+        `columns` selects columns of the log; `offset` and `batch` are among them.
         """
         low, high = self._clip(from_offset, to_offset)
         yield from self._whole_batches(low, high, _schema_of(columns))
 
     def bulk_batches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once as BatchValues, for bulk replay."""
+        """The same as `batches`, in bulk as BatchValues, for bulk replay."""
         from kraftlake.records.row_values import values_of_rows
 
         for table in self.batch_rows(from_offset, to_offset):
             yield from values_of_rows(table)
 
     def tables(self, from_offset: int, to_offset: int, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """As `rows`, in tables that follow each other, read as they are asked for; `offset` is one of the columns."""
+        """The same as `rows`, in consecutive tables that are read on demand; `offset` is one of the columns."""
         low, high = self._clip(from_offset, to_offset)
         yield from self._scan(low, high, _schema_of(columns))
 
@@ -175,7 +174,7 @@ class ReadableLog:
         return self._spans(*self._clip(from_offset, to_offset))
 
     def batches_end(self, first: int, count: int) -> int:
-        """Where the whole batches end that begin with offset `first` and have up to `count` records.
+        """The end of the whole batches that begin with offset `first` and have up to `count` records.
 
         `first` may be in the middle of a batch. The first batch is taken whatever its size.
         """
@@ -191,7 +190,7 @@ class ReadableLog:
     def offset_at_time(self, time_ms: int) -> int:
         """The last offset whose batch's time (its largest timestamp, epoch ms) is at or before `time_ms`.
 
-        Batches without a time are passed over. Raises OffsetError when there is no such batch.
+        Batches without a time are skipped. Raises OffsetError without such a batch.
         """
         time_ms = whole(time_ms, "a time in milliseconds since 1970")
         wanted = _schema_of(["offset", "batch", "timestamp"])
@@ -209,10 +208,10 @@ class ReadableLog:
         raise OffsetError(f"The log of {self._path} holds no batch of the time {time_ms} (epoch ms) or before it.")
 
     def misplaced_rows(self) -> str | None:
-        """What is wrong where the files don't hold exactly the log's offsets, as a sentence: other writers' rows.
+        """The error, as a sentence, if the files don't hold exactly the log's offsets because of another writer's rows.
 
-        None where nothing is. By what the files' adds say of them, and their footers where an add says nothing. Raises
-        CorruptDataError where neither says it.
+        None if the files are correct. Reads the statistics of the files' adds, and the footers of files without them.
+        Raises CorruptDataError where neither has statistics.
         """
         state, start, end = self._state, self.start_offset, self.end_offset
         extent = _whole_extent(state)
@@ -258,7 +257,10 @@ class ReadableLog:
         return self._state.files.overlapping(low, high)
 
     def _scan(self, low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Sorted tables that hold each offset of [low, high] once; goes on at a newer version when files vanish."""
+        """Yield sorted tables that hold each offset of [low, high] once.
+
+        Continues at a newer version if files vanish.
+        """
         expected = low
         while expected <= high:
             try:
@@ -279,7 +281,7 @@ class ReadableLog:
             raise CorruptDataError(f"{self._state.path} lacks offset {expected}, although its log goes to {high}.")
 
     def _whole_batches(self, low: int, high: int, schema: pa.Schema) -> Iterator[pa.Table]:
-        """As `_scan`, from the base of the batch that holds `low` to the end of the one that holds `high`."""
+        """The same as `_scan`, from the base of the batch that holds `low` to the end of the one that holds `high`."""
         if low > high:
             return
         base = low
@@ -306,9 +308,9 @@ class ReadableLog:
         yield held
 
     def _may_go_on_to(self, batch: int, high: int) -> int:
-        """The last offset above `high` that may belong to `batch`, by the files' statistics; `high` if there is none.
+        """The last offset above `high` that may belong to `batch`, by the files' statistics; `high` without one.
 
-        Files of ours hold whole batches; a compaction may have cut one in two.
+        Files of kraftlake hold whole batches; another writer's compaction may have split one.
         """
         last = self._state.files.last_offset_of(batch)
         return self.end_offset - 1 if last is None else max(last, high)
@@ -319,7 +321,7 @@ def _schema_of(names: Sequence[str]) -> pa.Schema:
 
 
 def _whole_extent(state: TableState) -> Extent:
-    """What all files hold, those that don't say it by their footers."""
+    """The extent of all files; files without statistics count by their footers."""
     extent = state.files.extent()
     ends, records = [], extent.records
     for path in extent.vague:

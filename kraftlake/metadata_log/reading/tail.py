@@ -1,6 +1,6 @@
-"""The log as it grows: its batches from an offset on, then each new one as soon as it is committed, by any process.
+"""The log as it grows: its batches from an offset on, then each new one after its commit, by any process.
 
-The next version is opened by its name, so that waiting costs an attempt to open a file and nothing is ever listed.
+The next version is opened by its name, so that waiting costs one attempt to open a file, without a listing.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from kraftlake.metadata_log.reading.readable_log import ReadableLog
 
 _CHECKED_EVERY = 0.25
-"""Seconds of waiting for the next version after which a tail checks whether that is the way to follow the log still."""
+"""The interval in seconds at which a waiting tail checks for a clean-up of the next version, or another table."""
 
 _CHUNK = 256
 
 
 class TailCursor:
-    """The position of a tail: batches below `next_offset` were returned, versions up to that of its log were read."""
+    """The position of a tail: batches below `next_offset` were returned, versions up to its log's version were read."""
 
     def __init__(self, log: ReadableLog, from_offset: int | None, poll: float) -> None:
         offset = log.end_offset if from_offset is None else from_offset
@@ -45,7 +45,7 @@ class TailCursor:
         self._left_behind = False
 
     def step(self) -> list[RecordBatch]:
-        """The next batches in order, at most `_CHUNK` from a backlog; an empty list when there are none yet."""
+        """Return the next batches in order, at most `_CHUNK` from a backlog; an empty list if none exist yet."""
         while True:
             if self._backlog is not None:
                 batches = list(islice(self._backlog, _CHUNK))
@@ -69,9 +69,9 @@ class TailCursor:
         return self._is_left_behind()
 
     def _next_version(self) -> list[AddFile] | None:
-        """Move to the next version, or the newest where that was cleaned up; its new files, None without a version.
+        """Advance to the next version, or the newest if that was cleaned up.
 
-        Raises ReplacedTableError where there is another log in the place of this one.
+        Returns its new files, None without a version. Raises ReplacedTableError if another log has replaced this one.
         """
         commit = read_commit(self._log.path / LOG_TABLE, self._log.version + 1)
         if commit is not None:
@@ -84,7 +84,7 @@ class TailCursor:
         return None
 
     def _is_left_behind(self) -> bool:
-        """Whether the next version may be missing for another reason than that there is none yet.
+        """Whether the next version may be missing for another reason than that it is not made yet.
 
         Checked every `_patience` calls.
         """
@@ -94,7 +94,7 @@ class TailCursor:
         return self._left_behind
 
     def _read_added(self, added: list[AddFile]) -> list[RecordBatch]:
-        """The batches of a version that added one file with all new offsets, the usual case; else an empty list."""
+        """Return the batches of a version that added one file of new offsets, the usual case; else an empty list."""
         log, first, end = self._log, self.next_offset, self._log.end_offset
         spans = [offset_span(add) for add in added]
         if [(span.low, span.high, span.rows) for span in spans] != [(first, end - 1, end - first)]:
@@ -120,10 +120,10 @@ class TailCursor:
 class LogTail:
     """An iterator over a log's batches that waits for the next one; also a context manager.
 
-    It ends when nothing was committed for `timeout` seconds (None: never; 0: at the end of the log), or after
-    `close`, which any thread may call. One thread iterates. Raises OffsetError naming the first available offset where
-    the log was trimmed past the tail, LakeError where the lake was deleted or replaced, CorruptDataError as
-    `MetadataLog.batches` does; it has ended then.
+    It ends when nothing was committed for `timeout` seconds (None: never; 0: at the end of the log), or after `close`,
+    which any thread may call. One thread iterates. Raises OffsetError with the first available offset if the log was
+    trimmed past the tail, LakeError if the lake was deleted or replaced, CorruptDataError as `MetadataLog.batches`
+    does; each of these ends the tail.
     """
 
     def __init__(self, log: ReadableLog, from_offset: int | None, *, timeout: float | None, poll: float) -> None:
@@ -136,11 +136,11 @@ class LogTail:
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last batch that was returned, where another tail would continue."""
+        """The offset after the last returned batch, where another tail would continue."""
         return self._ready[-1].base_offset if self._ready else self._cursor.next_offset
 
     def close(self) -> None:
-        """End the iteration, at the latest after the next look for a version."""
+        """End the iteration, at the latest after the next poll."""
         self._closed.set()
 
     def __enter__(self) -> LogTail:
@@ -181,7 +181,7 @@ async def tail_async(
     timeout: float | None,
     poll: float,
 ) -> AsyncIterator[RecordBatch]:
-    """As `LogTail`, for an event loop: files are read in a thread, waiting doesn't block; `aclose()` ends it."""
+    """The same as `LogTail` for an event loop, without blocking; `aclose()` ends it."""
     import asyncio  # takes 20 ms, which only an event loop is to pay
 
     check_waits(timeout, poll)
@@ -201,7 +201,7 @@ async def tail_async(
 
 
 def check_waits(timeout: float | None, poll: float) -> None:
-    """Raise UsageError for a timeout or poll interval that can't be waited for."""
+    """Raise UsageError for an invalid timeout or poll interval."""
     if poll <= 0 or (timeout is not None and timeout < 0):
         raise UsageError("A tail's poll must be above 0 seconds, and its timeout at least 0.")
 

@@ -1,4 +1,4 @@
-"""When the next snapshot of a log is due: by bytes, records or time since the last one, as Kafka decides it."""
+"""The policy for the next snapshot of a log: by bytes, records or time since the last one, as in Kafka."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftlake.runtime.errors import UsageError
 
 @attrs.frozen(kw_only=True)
 class SnapshotPolicy:
-    """The bounds between two snapshots, each with Kafka's default; None is no bound.
+    """The bounds between two snapshots, each with Kafka's default; None means no bound.
 
     `max_bytes` is `metadata.log.max.record.bytes.between.snapshots`, `max_interval_ms` is
     `metadata.log.max.snapshot.interval.ms`; Kafka has no bound on records. Source:
@@ -28,20 +28,20 @@ class SnapshotPolicy:
 
 @attrs.frozen(kw_only=True)
 class SinceSnapshot:
-    """What was appended since the last snapshot, which was taken at `taken_at_ms` (epoch milliseconds)."""
+    """The amount appended since the last snapshot, which was taken at `taken_at_ms` (epoch milliseconds)."""
 
     taken_at_ms: int
     size_in_bytes: int = 0
     records: int = 0
 
     def after(self, *, size_in_bytes: int, records: int) -> SinceSnapshot:
-        """The same with another append."""
+        """Return these amounts increased by another append."""
         assert size_in_bytes >= 0
         assert records >= 0
         return attrs.evolve(self, size_in_bytes=self.size_in_bytes + size_in_bytes, records=self.records + records)
 
     def why_due(self, policy: SnapshotPolicy, now_ms: int) -> str | None:
-        """Why a snapshot is due now, in words; None while none is, or when nothing was appended."""
+        """The reason, in words, why a snapshot is due now; None if none is due, or if nothing was appended."""
         if not self.records:
             return None
         if policy.max_bytes is not None and self.size_in_bytes >= policy.max_bytes:

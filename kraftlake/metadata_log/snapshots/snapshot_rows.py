@@ -1,4 +1,4 @@
-"""The rows of a lake's table `snapshots`, and the files that hold them, each written by one process.
+"""The rows of a lake's table `snapshots`, and its files, each written by one process.
 
 The columns are those of the log's table, preceded by the end offset and epoch of the row's snapshot.
 """
@@ -47,7 +47,7 @@ STATISTICS_COLUMNS = (END_OFFSET, EPOCH, "offset", "epoch", "timestamp", "batch"
 
 @attrs.frozen(kw_only=True)
 class SnapshotFacts:
-    """What a lake keeps of a snapshot beside its records: the state after all offsets below `end_offset`.
+    """The facts that a lake stores about a snapshot beside its records: the state after all offsets below `end_offset`.
 
     The last of these offsets has `epoch`, and `last_contained_log_timestamp` is its append time in epoch ms.
     `size_in_bytes` is the size of Kafka's file, 0 where there never was one.
@@ -67,20 +67,20 @@ class SnapshotFacts:
 def rows_in_group(
     parquet: pq.ParquetFile, path: Location, group: int, end_offset: int, schema: pa.Schema = LOG_SCHEMA
 ) -> pa.Table:
-    """The rows of one snapshot in a row group of a data file, as `schema`; raises CorruptDataError."""
+    """Return the rows of one snapshot in a row group of a data file, as `schema`; raises CorruptDataError."""
     rows = read_row_groups(parquet, path, [group], pa.schema([SNAPSHOT_SCHEMA.field(END_OFFSET), *schema]))
     return rows.filter(pc.equal(rows.column(END_OFFSET), end_offset)).select(schema.names)
 
 
 def groups_with(parquet: pq.ParquetFile, end_offset: int) -> Iterator[tuple[int, bool]]:
-    """The row groups of a data file that may hold rows of a snapshot, and whether each is known to hold no others."""
+    """Yield the row groups of a data file that may hold rows of a snapshot, and whether each surely holds no others."""
     for group, ends in enumerate(integer_bounds(parquet, END_OFFSET)):
         if ends is None or ends[0] <= end_offset <= ends[1]:
             yield group, ends == (end_offset, end_offset)
 
 
 def log_rows(rows: pa.Table) -> pa.Table:
-    """Rows in LOG_SCHEMA, sorted by offset; raises LakeError where they lack its columns."""
+    """Return rows in LOG_SCHEMA, sorted by offset; raises LakeError for missing columns."""
     try:
         rows = rows.select(LOG_SCHEMA.names).cast(LOG_SCHEMA).combine_chunks()
     except (pa.ArrowException, KeyError, ValueError) as fault:
@@ -89,7 +89,7 @@ def log_rows(rows: pa.Table) -> pa.Table:
 
 
 def payload_checksum(rows: pa.Table) -> tuple[int, int]:
-    """The CRC32C of the payloads one after the other, as the rows are, and how many bytes they have."""
+    """Return the CRC32C of the payloads, concatenated in row order, and their total length in bytes."""
     total, size = 0, 0
     for chunk in rows.column("payload").chunks:
         # One buffer holds the values back to back: no object is made of any of them.
@@ -102,7 +102,7 @@ def payload_checksum(rows: pa.Table) -> tuple[int, int]:
 
 
 def joined_checksum(parts: Iterable[tuple[int, int]]) -> int:
-    """The CRC32C of the concatenation of byte strings, from the CRC32C and the length of each."""
+    """Return the CRC32C of the concatenation of byte strings, from the CRC32C and the length of each."""
     total = 0
     for checksum, length in parts:
         total = _after_zeros(total, length) ^ _after_zeros(0, length) ^ checksum
@@ -110,7 +110,7 @@ def joined_checksum(parts: Iterable[tuple[int, int]]) -> int:
 
 
 def _after_zeros(checksum: int, length: int) -> int:
-    """The CRC32C that goes on from `checksum` over `length` zero bytes."""
+    """Continue the CRC32C `checksum` over `length` zero bytes."""
     for begin in range(0, length, len(_ZEROS)):
         checksum = crc32c(_ZEROS[: length - begin], checksum)
     return checksum
@@ -118,7 +118,7 @@ def _after_zeros(checksum: int, length: int) -> int:
 
 @attrs.frozen(kw_only=True)
 class SnapshotPart:
-    """A written file that no commit has added yet; it can be sent to another process.
+    """A written file that no commit has added yet; can be sent to another process.
 
     `checksum` is the CRC32C of its concatenated values, `payload_bytes` their length.
     """
@@ -130,7 +130,7 @@ class SnapshotPart:
 
 
 def write_part(disk: Disk, table: Location, rows: pa.Table, end_offset: int, epoch: int) -> SnapshotPart:
-    """Write rows of a snapshot, as `log_rows` gives them, to a file of `table`, durably. Raises LakeError."""
+    """Write rows of a snapshot, in the form of `log_rows`, to a file of `table`, durably. Raises LakeError."""
     columns = [
         pa.repeat(pa.scalar(end_offset, pa.int64()), rows.num_rows),
         pa.repeat(pa.scalar(epoch, pa.int32()), rows.num_rows),

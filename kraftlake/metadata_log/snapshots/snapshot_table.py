@@ -57,9 +57,9 @@ _CHECKSUM = "crc32c"
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class LakeSnapshot(SnapshotFacts):
-    """A complete snapshot in a lake. The attributes are those of a snapshot among Kafka's files.
+    """A complete snapshot in a lake, with the attributes of a snapshot among Kafka's files.
 
-    `checksum` is the CRC32C of its records' values in order, None for one kept by an early release.
+    `checksum` is the CRC32C of its records' values in order, None for a snapshot stored by an early release.
     """
 
     record_count: int
@@ -70,25 +70,25 @@ class LakeSnapshot(SnapshotFacts):
 
     @property
     def bootstrap(self) -> bool:
-        """Whether these are the records a cluster began with, which are no base for an image."""
+        """Whether the snapshot has a cluster's first records, which are no base for an image."""
         return self.end_offset == 0
 
     @property
     def data_files(self) -> tuple[tuple[str, int], ...]:
-        """Names and sizes of the files that hold its rows."""
+        """The names and sizes of the files with its rows."""
         return self._table.data_files(self.end_offset)
 
     @property
     def data_paths(self) -> tuple[Location, ...]:
-        """Where those files lie."""
+        """The locations of those files."""
         return tuple(self._table.path / name for name, _ in self.data_files)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """All batches, control ones too; raises CorruptDataError when the table lost rows of it."""
+        """Yield all batches, control batches too; raises CorruptDataError if the table lost rows of the snapshot."""
         yield from from_rows(self._rows())
 
     def bulk_batches(self) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once as BatchValues, for bulk replay."""
+        """The same as `batches`, in bulk as BatchValues, for bulk replay."""
         from kraftlake.records.row_values import values_of_rows
 
         yield from values_of_rows(self._rows())
@@ -100,9 +100,9 @@ class LakeSnapshot(SnapshotFacts):
         return rows
 
     def damage(self) -> str | None:
-        """Why this snapshot must not be used: how its rows contradict its commit; None for a sound one.
+        """The contradiction between this snapshot's rows and its commit, which forbids its use.
 
-        Reads the whole snapshot.
+        None for a sound snapshot. Reads the whole snapshot.
         """
         try:
             return self._damage_of(self._table.rows(self.end_offset))
@@ -118,7 +118,7 @@ class LakeSnapshot(SnapshotFacts):
 
 
 class SnapshotTable:
-    """The table `snapshots` of a lake, as it was when it was opened."""
+    """The table `snapshots` of a lake, as of its opening."""
 
     def __init__(self, state: TableState, disk: Disk) -> None:
         self._state = state
@@ -127,7 +127,7 @@ class SnapshotTable:
 
     @classmethod
     def open(cls, path: Location, disk: Disk) -> SnapshotTable | None:
-        """Open the table; None where the lake has none yet. Raises LakeError for a table of another schema."""
+        """Open the table; None if the lake has none yet. Raises LakeError for a table of another schema."""
         try:
             state = read_table(path)
         except NotADeltaTableError:
@@ -138,7 +138,7 @@ class SnapshotTable:
 
     @classmethod
     def open_or_create(cls, path: Location, disk: Disk) -> SnapshotTable:
-        """Open the table, made first where the lake has none yet."""
+        """Open the table, which is created if missing."""
         table = cls.open(path, disk)
         if table is None:
             try:
@@ -161,7 +161,7 @@ class SnapshotTable:
         return self._state.path
 
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
-        """The complete snapshots, by end offset; one that lacks rows is left out with a warning."""
+        """The complete snapshots, by end offset; one with missing rows is skipped with a warning."""
         complete = []
         for snapshot, lacks in self._counted():
             if lacks is None:
@@ -175,13 +175,13 @@ class SnapshotTable:
         return tuple(complete)
 
     def damaged(self) -> tuple[tuple[str, str], ...]:
-        """The names of the snapshots that `snapshots` leaves out, each with the reason."""
+        """The names of the snapshots that `snapshots` skips, each with the reason."""
         return tuple((snapshot.name, lacks) for snapshot, lacks in self._counted() if lacks is not None)
 
     def add(self, rows: pa.Table, facts: SnapshotFacts) -> bool:
-        """Commit a snapshot; returns False when the table has it already.
+        """Commit a snapshot; returns False if the table already has it.
 
-        Raises ImportConflictError when there is another one with its end offset, LakeError when the disk refuses.
+        Raises ImportConflictError for another snapshot with its end offset, LakeError if the disk refuses.
         """
         if not rows.num_rows:
             raise LakeError(f"The snapshot that ends before offset {facts.end_offset} holds no records.")
@@ -191,9 +191,9 @@ class SnapshotTable:
         return self.add_parts([write_part(self._disk, self.path, rows, facts.end_offset, facts.epoch)], facts)
 
     def add_parts(self, parts: Sequence[SnapshotPart], facts: SnapshotFacts) -> bool:
-        """Commit a snapshot whose files `write_part` wrote; False when the table has it already.
+        """Commit a snapshot whose files `write_part` wrote; returns False if the table already has it.
 
-        `parts` hold its rows in order, without a gap. Raises as `add` does. The files are deleted where they are not
+        `parts` hold its rows in order, without a gap. Raises as `add` does. The files are deleted if they are not
         committed.
         """
         checksum = joined_checksum((part.checksum, part.payload_bytes) for part in parts)
@@ -224,7 +224,7 @@ class SnapshotTable:
         return committed is not None
 
     def rows(self, end_offset: int) -> pa.Table:
-        """The rows of one snapshot as LOG_SCHEMA has them, sorted by offset; raises CorruptDataError."""
+        """Return the rows of one snapshot in LOG_SCHEMA, sorted by offset; raises CorruptDataError."""
         tables = []
         for file in self._files_of(end_offset):
             path = self.path / file.path
@@ -234,7 +234,7 @@ class SnapshotTable:
         return rows if is_ascending(rows.column("offset")) else rows.sort_by("offset")
 
     def data_files(self, end_offset: int) -> tuple[tuple[str, int], ...]:
-        """Names and sizes of the files that may hold rows of a snapshot, sorted."""
+        """The names and sizes of the files that may hold rows of a snapshot, sorted."""
         return tuple(sorted((file.path, file.size) for file in self._files_of(end_offset)))
 
     def _stated(self, state: TableState) -> list[LakeSnapshot]:
@@ -278,7 +278,7 @@ class SnapshotTable:
         return False
 
     def _counted(self) -> Iterator[tuple[LakeSnapshot, str | None]]:
-        """The snapshots as their commits state them, each with why it is incomplete, None where it is complete."""
+        """Yield the snapshots as their commits state them, each with the reason if it is incomplete, else None."""
         own: dict[int | None, list[_SnapshotFile]] = defaultdict(list)
         shared: list[_SnapshotFile] = []
         for file in self._files():
@@ -293,7 +293,7 @@ class SnapshotTable:
             yield snapshot, lacks if found != snapshot.record_count else None
 
     def _files(self) -> list[_SnapshotFile]:
-        """The files, whose statistics are parsed once for each version of the table."""
+        """The files with their statistics, which are parsed once for each version of the table."""
         version, files = self._known_files
         if version != self._state.version:
             files = [_SnapshotFile.of(file) for file in self._state.files.values()]
@@ -304,7 +304,7 @@ class SnapshotTable:
         return [file.add for file in self._files() if file.may_hold(end_offset)]
 
     def _count(self, files: Iterable[_SnapshotFile], end_offset: int) -> int:
-        """The number of rows of a snapshot, by the statistics of its files, else their footers, else their rows."""
+        """Return the number of rows of a snapshot, by statistics of its files, else their footers, else their rows."""
         found = 0
         for file in files:
             path = self.path / file.add.path
@@ -325,7 +325,7 @@ class SnapshotTable:
 
 @attrs.frozen
 class _SnapshotFile:
-    """A data file, the lowest and highest end offset of the snapshots in it and its rows; None where it doesn't say."""
+    """A data file, its number of rows, and the lowest and highest end offset of its snapshots; None if not stated."""
 
     add: AddFile
     low: int | None
@@ -342,7 +342,7 @@ class _SnapshotFile:
 
     @property
     def is_of_one(self) -> bool:
-        """Whether it is known to hold rows of one snapshot alone."""
+        """Whether the file surely holds rows of only one snapshot."""
         return self.low is not None and self.low == self.high
 
     def may_hold(self, end_offset: int) -> bool:
@@ -350,8 +350,9 @@ class _SnapshotFile:
 
 
 def _has_size(path: Location, size: int) -> bool:
-    """Whether a file is there with a size.
+    """Whether a file with this size exists.
 
-    An object is taken to be: there are thousands of them, each would take a request, and who reads it finds out.
+    An object is assumed to exist: objects number in the thousands, each check would take a request, and reading finds
+    missing ones.
     """
     return not isinstance(path, Path) or (path.is_file() and path.stat().st_size == size)

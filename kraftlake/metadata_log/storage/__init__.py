@@ -1,1 +1,1 @@
-"""Where a lake lies and how its files are made durable: local disks and object stores."""
+"""Storage of a lake on local disks and in object stores, and the durability of its files."""

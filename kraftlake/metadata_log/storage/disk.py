@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
-"""Payloads hold SCRAM keys and sensitive configs: a lake is its owner's alone."""
+"""The mode of files: payloads hold SCRAM keys and sensitive configs, so only the owner may read a lake."""
 
 Durability: TypeAlias = Literal["fsync", "os"]
-"""What an acknowledged append survives: "fsync" a power cut, "os" the process's death only."""
+"""The durability of an acknowledged append: "fsync" survives a power cut, "os" only the process's death."""
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a file system without hard links says to a link."""
+"""The errors of a link on a file system without hard links."""
 
 _PROBE = ".probe-"
 
 _PUTS = 3
-"""Number of tries of a put whose outcome is unknown, each with the same bytes: whichever succeeds, it is one commit."""
+"""The tries of a put with an unknown outcome, each with the same bytes: whichever succeeds, the commit is the same."""
 
 
 class UnconfirmedWriteError(OSError):
-    """The outcome of a write is unknown: it may be there, appear later, or not survive a power cut."""
+    """Reports a write with an unknown outcome: it may be done, take effect later, or be lost in a power cut."""
 
 
 class Disk:
-    """A local disk. Nothing written, linked or made is sure to outlive a power cut before the matching fsync."""
+    """A local disk. A write, link or new folder is durable only after the matching fsync."""
 
     durability: Durability = "fsync"
     clock: Clock = SystemClock()
-    """The clock by which the age of a file is measured."""
+    """The clock that measures the age of files."""
 
     def __init__(self, durability: Durability = "fsync") -> None:
         if durability not in get_args(Durability):
@@ -51,11 +51,11 @@ class Disk:
         self.durability = durability
 
     def make_folder(self, path: Location) -> None:
-        """Make a folder for its owner only; an existing one is left as it is."""
+        """Create a folder for its owner only, unless it exists."""
         _local(path).mkdir(mode=FOLDER_MODE, exist_ok=True)
 
     def write(self, path: Location, data: bytes | memoryview) -> None:
-        """Write a new file; raises FileExistsError where there is one."""
+        """Write a new file; raises FileExistsError if it exists."""
         descriptor = os.open(_local(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         try:
             view = memoryview(data).cast("B")
@@ -65,7 +65,7 @@ class Disk:
             os.close(descriptor)
 
     def fsync(self, path: Location) -> None:
-        """Make a file's content, or a folder's entries, durable; does nothing where the durability is "os"."""
+        """Make a file's content, or a folder's entries, durable; does nothing with the durability "os"."""
         if self.durability == "os":
             return
         descriptor = os.open(_local(path), os.O_RDONLY | os.O_CLOEXEC)
@@ -75,7 +75,10 @@ class Disk:
             os.close(descriptor)
 
     def link(self, source: Location, target: Location) -> None:
-        """Give a file a second name; raises FileExistsError where the name is taken. This is the compare-and-set."""
+        """Link a file under a second name; raises FileExistsError where the name is taken.
+
+        This is the compare-and-set.
+        """
         os.link(_local(source), _local(target))
 
     def unlink(self, path: Location) -> None:
@@ -83,17 +86,17 @@ class Disk:
         _local(path).unlink(missing_ok=True)
 
     def fsync_all(self, paths: Sequence[Location]) -> None:
-        """`fsync` each of them, in any order."""
+        """Make several files or folders durable, in any order."""
         for path in paths:
             self.fsync(path)
 
     def put_if_absent(self, path: Location, data: bytes, after: Sequence[Location] = ()) -> None:
-        """Write a file, whole and durable or not at all, unless it exists; `data` differs from any other writer's.
+        """Write a file, completely and durably or not at all, unless it exists; `data` differs from any other writer's.
 
-        `after` are files and folders that must be durable before it is visible.
+        `after` are files and folders that must be durable before the file is visible.
 
-        Raises FileExistsError when another writer's file is there, UnconfirmedWriteError when the outcome is unknown,
-        another OSError when the disk refuses and nothing was written.
+        Raises FileExistsError if another writer's file exists, UnconfirmedWriteError if the outcome is unknown, another
+        OSError if the disk refuses and nothing was written.
         """
         temporary = _temporary_beside(path)
         try:
@@ -115,9 +118,9 @@ class Disk:
                 self.unlink(temporary)
 
     def check_put_if_absent(self, folder: Location) -> None:
-        """Try `put_if_absent` on a file of its own in a folder.
+        """Test `put_if_absent` on a probe file in a folder.
 
-        Raises LakeError where commits could overwrite each other, or a file system has no links; OSError when the disk
+        Raises LakeError if commits could overwrite each other, or the file system has no links; OSError if the disk
         refuses.
         """
         probe = folder / probe_name()
@@ -131,7 +134,7 @@ class Disk:
                     self.unlink(path)
 
     def _link_commit(self, source: Location, target: Location) -> None:
-        """As `link`; raises LakeError where the file system has no links."""
+        """The same as `link`; raises LakeError where the file system has no links."""
         try:
             self.link(source, target)
         except OSError as fault:
@@ -143,7 +146,7 @@ class Disk:
             ) from fault
 
     def replace(self, path: Location, data: bytes) -> None:
-        """Write a file in place of the one that may be there; a reader finds the old one or the new one, whole."""
+        """Write a file in place of any existing one; a reader finds the old one or the new one, complete."""
         temporary = _temporary_beside(path)
         try:
             self.write(temporary, data)
@@ -156,15 +159,18 @@ class Disk:
         self.fsync(path.parent)
 
     def rename(self, source: Location, target: Location) -> None:
-        """Give a file another name, in place of the file that may have it."""
+        """Rename a file, and replace any file of that name."""
         _local(source).replace(_local(target))
 
 
 class ConcurrentDisk(Disk):
-    """A disk on which several fsyncs run at once: a journal merges them, which halves the time of a commit."""
+    """A disk on which several fsyncs run concurrently: a journal merges them, which halves the time of a commit."""
 
     def fsync_all(self, paths: Sequence[Location]) -> None:
-        """`fsync` all of them at once; after all have ended, raises the OSError of one that failed."""
+        """Make several files or folders durable concurrently.
+
+        After all have ended, raises the OSError of a failed one.
+        """
         if self.durability == "os":
             return
         from concurrent.futures import wait
@@ -192,20 +198,20 @@ def _threads(_process: int) -> ThreadPoolExecutor:
 
 
 class ObjectStoreDisk(Disk):
-    """An object store: an object exists whole and durable, or not at all; folders are part of its name."""
+    """An object store: an object is complete and durable, or does not exist; folders are part of its name."""
 
     def make_folder(self, path: Location) -> None:
-        """A prefix needs no making."""
+        """Return without action: a prefix needs no creation."""
 
     def write(self, path: Location, data: bytes | memoryview) -> None:
-        """Put a new object; the same bytes under this name are those of an earlier try."""
+        """Write a new object; the same bytes under this name are those of an earlier try."""
         self.put_if_absent(path, bytes(data))
 
     def fsync(self, path: Location) -> None:
-        """An accepted object is durable already."""
+        """Return without action: an accepted object is already durable."""
 
     def link(self, source: Location, target: Location) -> None:
-        """Not supported: `put_if_absent` is one request."""
+        """Raise NotImplementedError: `put_if_absent` is one request."""
         raise NotImplementedError
 
     def unlink(self, path: Location) -> None:
@@ -213,9 +219,10 @@ class ObjectStoreDisk(Disk):
         _object(path).delete()
 
     def put_if_absent(self, path: Location, data: bytes, after: Sequence[Location] = ()) -> None:  # noqa: ARG002
-        """As on a disk; a put that timed out may take effect later, so only what can be read back counts.
+        """Create an object as on a disk.
 
-        So it does after a refusal: the token may have expired between two tries.
+        A put that timed out may take effect later, so only a successful read back counts. A refused put is read back as
+        well: the token may have expired between two tries.
         """
         for tries_left in reversed(range(_PUTS)):
             try:
@@ -230,7 +237,7 @@ class ObjectStoreDisk(Disk):
         return None
 
     def check_put_if_absent(self, folder: Location) -> None:
-        """As on a disk; there are stores that ignore the precondition `If-None-Match: *`."""
+        """Check `put_if_absent` as on a disk; some stores ignore the precondition `If-None-Match: *`."""
         probe = folder / probe_name()
         try:
             self.put_if_absent(probe, b"1")
@@ -246,7 +253,7 @@ class ObjectStoreDisk(Disk):
                 self.unlink(probe)
 
     def replace(self, path: Location, data: bytes) -> None:
-        """Put an object in place of the one that may exist."""
+        """Write an object, and replace any existing one."""
         _object(path).put(data, create=False)
 
     def _put(self, path: ObjectPath, data: bytes) -> None:
@@ -254,19 +261,19 @@ class ObjectStoreDisk(Disk):
 
 
 def disk_for(place: Location, durability: Durability = "fsync") -> Disk:
-    """The disk for a location. An object store has one durability only, its own."""
+    """Return the disk for a location. An object store has only its own durability."""
     return ObjectStoreDisk(durability) if isinstance(place, ObjectPath) else ConcurrentDisk(durability)
 
 
 def disk_fault(path: Location, fault: OSError) -> LakeError:
-    """The error for a write that the disk refused."""
+    """Return the error for a write that the disk refused."""
     return LakeError(f"{path} can't be written: {fault.strerror or fault}; the lake is as it was.")
 
 
 def _was_written(path: Location, data: bytes, fault: OSError) -> bool:
-    """Whether `path` holds `data` after a write that reported a fault; False where nothing is there.
+    """Whether `path` holds `data` after a write that reported a fault; False for a missing file.
 
-    Raises FileExistsError where another writer's file is there, UnconfirmedWriteError where it can't be read.
+    Raises FileExistsError for another writer's file, UnconfirmedWriteError for an unreadable one.
     """
     try:
         found = path.read_bytes()
@@ -280,12 +287,12 @@ def _was_written(path: Location, data: bytes, fault: OSError) -> bool:
 
 
 def probe_name() -> str:
-    """A new name for a file that `check_put_if_absent` writes and deletes."""
+    """Return a new name for a probe file of `check_put_if_absent`."""
     return f"{_PROBE}{os.urandom(16).hex()}.tmp"
 
 
 def is_probe(name: str) -> bool:
-    """Whether a file was written by `check_put_if_absent`, which may have been killed before it deleted it."""
+    """Whether a file is a probe of `check_put_if_absent`, which may have been killed before the deletion."""
     return name.startswith(_PROBE)
 
 

@@ -1,7 +1,7 @@
-"""Where a lake lies: a folder on a disk, or a prefix in an object store. Both are asked by the same names.
+"""The location of a lake: a folder on a disk, or a prefix in an object store, with the same interface.
 
-What the log uses of either: `/`, `name`, `suffix`, `parent`, `read_bytes`, `exists`, `iterdir`, `open`, `str`.
-Writing goes through a `Disk`.
+The log uses these names of either: `/`, `name`, `suffix`, `parent`, `read_bytes`, `exists`, `iterdir`, `open`, `str`.
+Writes go through a `Disk`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ Location: TypeAlias = Path | ObjectPath
 
 
 def lake_location(place: str | os.PathLike[str] | Location) -> Location:
-    """A path, or a URI of one of the schemes that hold lakes; raises UsageError for what is neither."""
+    """Return a path, or an object store's location for a URI of a supported scheme.
+
+    Raises UsageError for any other URI.
+    """
     if isinstance(place, ObjectPath):
         return place
     text = path_text(place, "the path or URI of a lake")
@@ -40,7 +43,7 @@ def lake_location(place: str | os.PathLike[str] | Location) -> Location:
 
 
 def folders_of(place: Location) -> Iterator[Location]:
-    """The folders right below a place, in no order; none where it isn't there."""
+    """Return the folders directly below a place, in no order; none if it does not exist."""
     if isinstance(place, ObjectPath):
         yield from place.folders()
         return
@@ -49,18 +52,18 @@ def folders_of(place: Location) -> Iterator[Location]:
 
 
 def fixed_location(place: str | os.PathLike[str] | Location) -> Location:
-    """As `lake_location`, by a name that is the same in every process: executors have other working directories."""
+    """The same as `lake_location`, as an absolute path: executors have other working directories."""
     location = lake_location(place)
     return location.resolve() if isinstance(location, Path) else location
 
 
 def refused_read(path: Location, fault: OSError) -> RefusedReadError:
-    """The error for a read that the disk or the store refused."""
+    """Return the error for a read that the disk or the store refused."""
     return RefusedReadError(f"{path} can't be read: {fault.strerror or fault}.")
 
 
 def modified_ms(path: Location) -> int:
-    """When a file was last written, in epoch ms by the clock of its disk or object store.
+    """The time at which a file was last written, in epoch ms by the clock of its disk or object store.
 
     Raises FileNotFoundError, OSError.
     """

@@ -1,6 +1,6 @@
-"""A place in an object store, asked the few questions that are asked of a path on a disk.
+"""A location in an object store, with the part of a disk path's interface that the lake needs.
 
-obstore is imported when such a place is first touched. Its threads don't survive a fork: start processes by spawn.
+obstore is imported on first use. Its threads don't survive a fork: start processes by spawn.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 SCHEMES = ("s3",)
-"""Of the URIs whose objects can hold a lake."""
+"""The schemes of URIs whose objects can hold a lake."""
 
 _REQUEST_SECONDS = 20
 _RETRIES = 3
 
 
 def is_object_uri(place: object) -> bool:
-    """Whether a place names an object store."""
+    """Whether a place is in an object store."""
     return isinstance(place, ObjectPath) or str(place).startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
 
 
 @attrs.frozen
 class ObjectPath:
-    """The object, or the prefix that stands for a folder, `key` of the store `bucket` (as s3://name)."""
+    """An object, or the prefix that stands for a folder: `key` in the store `bucket` (as s3://name)."""
 
     bucket: str
     key: str = ""
 
     @classmethod
     def parse(cls, uri: str) -> ObjectPath:
-        """From s3://bucket/prefix; raises UsageError for another form, EnvironmentFaultError without obstore."""
+        """Parse s3://bucket/prefix; raises UsageError for another form, EnvironmentFaultError without obstore."""
         scheme, _, rest = uri.partition("://")
         name, _, key = rest.partition("/")
         if scheme not in SCHEMES or not name:
@@ -61,17 +61,17 @@ class ObjectPath:
 
     @property
     def store(self) -> ObjectStore:
-        """The store, with its options (endpoint, region, keys) from the environment."""
+        """The store; its options (endpoint, region, keys) come from the environment."""
         return _store(self.bucket, os.getpid())
 
     @property
     def name(self) -> str:
-        """What follows the last slash."""
+        """The part after the last slash."""
         return self.key.rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
-        """The name's last dot and what follows it, as on a disk."""
+        """The last dot of the name and the text after it, as on a disk."""
         dot = self.name.rfind(".")
         return self.name[dot:] if dot > 0 else ""
 
@@ -81,12 +81,12 @@ class ObjectPath:
         return ObjectPath(self.bucket, self.key.rpartition("/")[0])
 
     def read_bytes(self) -> bytes:
-        """The whole object; raises FileNotFoundError, OSError when the store refuses."""
+        """Read the whole object; raises FileNotFoundError, OSError if the store refuses."""
         with _requests(self) as obstore:
             return bytes(obstore.get(self.store, self.key).bytes())
 
     def put(self, data: bytes, *, create: bool) -> None:
-        """Write the whole object; with `create` raises FileExistsError where there is one."""
+        """Write the whole object; with `create`, raises FileExistsError if it exists."""
         with _requests(self) as obstore:
             obstore.put(self.store, self.key, data, mode="create" if create else "overwrite", use_multipart=False)
 
@@ -96,7 +96,7 @@ class ObjectPath:
             obstore.delete(self.store, self.key)
 
     def exists(self) -> bool:
-        """Whether there is an object of this name."""
+        """Whether an object of this name exists."""
         try:
             self.size()
         except FileNotFoundError:
@@ -108,7 +108,7 @@ class ObjectPath:
         return int(self._head()["size"])
 
     def modified_ms(self) -> int:
-        """When the object was last written, in epoch ms; raises FileNotFoundError, OSError."""
+        """The time at which the object was last written, in epoch ms; raises FileNotFoundError, OSError."""
         return int(self._head()["last_modified"].timestamp() * 1000)
 
     def _head(self) -> Any:
@@ -116,24 +116,24 @@ class ObjectPath:
             return obstore.head(self.store, self.key)
 
     def is_dir(self) -> bool:
-        """Whether anything lies below this prefix."""
+        """Whether any object lies below this prefix."""
         return next(self.walk(), None) is not None
 
     def iterdir(self, *, after: str = "") -> Iterator[ObjectPath]:
-        """The objects right below this prefix whose names sort behind `after`, in their order; no prefixes."""
+        """The objects directly below this prefix whose names sort after `after`, in order; no prefixes."""
         for path in self.walk(after=after):
             if path.parent == self:
                 yield path
 
     def folders(self) -> Iterator[ObjectPath]:
-        """The prefixes right below this one."""
+        """The prefixes directly below this one."""
         with _requests(self) as obstore:
             below = obstore.list_with_delimiter(self.store, f"{self.key}/" if self.key else None)
             for prefix in below["common_prefixes"]:
                 yield ObjectPath(self.bucket, prefix.rstrip("/"))
 
     def walk(self, *, after: str = "") -> Iterator[ObjectPath]:
-        """All objects below this prefix whose names, from there on, sort behind `after`."""
+        """Yield all objects below this prefix whose names, relative to it, sort after `after`."""
         prefix = f"{self.key}/" if self.key else ""
         with _requests(self) as obstore:
             for chunk in obstore.list(self.store, prefix or None, offset=f"{prefix}{after}" if after else None):
@@ -141,7 +141,7 @@ class ObjectPath:
                     yield ObjectPath(self.bucket, entry["path"])
 
     def open(self, mode: str = "rb") -> io.RawIOBase:
-        """The object as a file that reads the ranges that are asked for."""
+        """Open the object as a file that reads only the requested ranges."""
         assert mode == "rb", "an object is read as bytes"
         return _ObjectFile(self)
 
@@ -179,7 +179,7 @@ class _ObjectFile(io.RawIOBase):
 
 @contextlib.contextmanager
 def _requests(path: ObjectPath) -> Iterator[Any]:
-    """The module obstore; what it raises becomes the OSError that a disk would raise for the same."""
+    """Provide the module obstore; its errors become the OSErrors that a disk would raise."""
     import obstore
     from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 
@@ -209,7 +209,7 @@ def _store(bucket: str, _process: int) -> ObjectStore:
 
 
 def _allows_http() -> bool:
-    """Whether the environment says so, or names an endpoint without TLS."""
+    """Whether the environment allows plain HTTP, or names an endpoint without TLS."""
     names = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
     endpoint = next((os.environ[name] for name in names if name in os.environ), "")
     return os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true" or endpoint.startswith("http://127.0.0.1")

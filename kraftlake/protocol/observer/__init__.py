@@ -1,1 +1,1 @@
-"""An observer of a quorum: it fetches the metadata log from the leader as a broker does, and is seen by nobody."""
+"""An observer of a quorum: fetches the metadata log from the leader like a broker, and is listed nowhere."""

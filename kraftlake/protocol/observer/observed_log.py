@@ -1,4 +1,4 @@
-"""The log of a quorum as an observer receives it: what is committed is handed on, what is not yet waits.
+"""The log of a quorum as an observer receives it: committed batches are passed on, uncommitted ones wait.
 
 Pure logic. Source: org.apache.kafka.raft.KafkaRaftClient (handleFetchResponse) and FollowerState.
 """
@@ -15,7 +15,7 @@ _MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 
 class DivergedLogError(ImportConflictError):
-    """The quorum's log holds other records at offsets that were taken for committed: from `offset` on."""
+    """Reports that the quorum's log holds other records, from `offset` on, at offsets considered committed."""
 
     def __init__(self, offset: int, end: int) -> None:
         super().__init__(
@@ -26,15 +26,15 @@ class DivergedLogError(ImportConflictError):
 
 
 class ObservedLog:
-    """The log from a place on. Batches below `next_offset` were returned by `take`, and all of them are committed.
+    """The log from a position on. Batches below `next_offset` were returned by `take`, and all of them are committed.
 
-    The leader sends batches above the high watermark too, and a later leader may replace them: they wait. Once an
+    The leader sends batches above the high watermark too, which a later leader may replace: such batches wait. Once an
     offset was below the high watermark of any leader, no leader's log holds another record there; so the largest high
-    watermark is kept, also while a new leader knows none.
+    watermark is kept, even while a new leader has none.
     """
 
     def __init__(self, start: OffsetAndEpoch) -> None:
-        """Begin at `start`; where its epoch is −1, with the batch that holds its offset, of whatever epoch."""
+        """Start at `start`; if its epoch is −1, with the batch that holds its offset, of any epoch."""
         self.committed = start
         self.high_watermark = -1
         self._waiting: deque[RawBatch] = deque()
@@ -43,12 +43,12 @@ class ObservedLog:
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last batch that was returned."""
+        """The offset after the last returned batch."""
         return self.committed.offset
 
     @property
     def fetched(self) -> OffsetAndEpoch:
-        """Where the next Fetch begins: after everything that was received."""
+        """The position of the next Fetch: after all received records."""
         if not self._waiting:
             return self.committed
         last = self._waiting[-1]
@@ -56,33 +56,33 @@ class ObservedLog:
 
     @property
     def asked(self) -> OffsetAndEpoch:
-        """`fetched`, for the leader; its epoch is −1 where the leader is to be asked by the offset alone."""
+        """The value of `fetched` for the leader; its epoch is −1 if the request has only the offset."""
         at = self.fetched
         return OffsetAndEpoch(offset=at.offset, epoch=-1) if at.epoch < self._passed.epoch else at
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits for the high watermark that no more should be fetched."""
+        """Whether the waiting batches exceed the limit, so that no more should be fetched."""
         return self._waiting_bytes > _MAX_WAITING_BYTES
 
     def forget_waiting(self) -> None:
-        """Drop what waits; it is fetched again."""
+        """Drop the waiting batches, which will be fetched again."""
         self._waiting.clear()
         self._waiting_bytes = 0
 
     def pass_by(self, snapshot: OffsetAndEpoch) -> None:
-        """Go on with the log although the leader sends `snapshot`: it does so to who is at an earlier epoch.
+        """Continue with the log although the leader sends `snapshot`, as leaders do for followers at an earlier epoch.
 
-        Up to that epoch the leader is asked by the offset alone, after what was returned. That is no risk: what the
-        snapshot holds is committed, so nothing of it waits, and every later leader has the same.
+        Up to that epoch the request to the leader has only the offset, after the returned batches. This is safe: the
+        content of the snapshot is committed, so no part of it waits, and every later leader has the same.
         """
         self.forget_waiting()
         self._passed = snapshot
 
     def take(self, answer: FetchAnswer) -> list[RawBatch]:
-        """Take in the answer to a Fetch from `fetched` on; returns the batches that are committed by now.
+        """Process the answer to a Fetch from `fetched` on; returns the batches that are now committed.
 
-        Raises DivergedLogError where committed offsets differ, CorruptDataError for batches that don't follow.
+        Raises DivergedLogError if committed offsets differ, CorruptDataError for batches that don't follow.
         """
         if answer.diverging is not None:
             # What is left may differ, too: only an answer that continues it proves that it is what the leader has.
@@ -106,7 +106,7 @@ class ObservedLog:
         self._waiting_bytes += len(batch.data)
 
     def _truncate(self, diverging: OffsetAndEpoch) -> None:
-        """Drop what the leader does not have: its log ends at `diverging` for the largest epoch that both know."""
+        """Drop the batches that the leader lacks: its log ends at `diverging` for the largest common epoch."""
         dropped = False
         while self._waiting:
             last = self._waiting[-1]

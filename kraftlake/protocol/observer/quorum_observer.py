@@ -1,4 +1,4 @@
-"""Finds the leader of a quorum and fetches from it; one exchange a call, and the caller decides when to try again.
+"""Finds the leader of a quorum and fetches from it; one exchange per call, and the caller decides when to retry.
 
 Source: KIP-595 (observers), KIP-919 (controllers as bootstrap servers); org.apache.kafka.raft.KafkaRaftClient.
 """
@@ -38,7 +38,7 @@ from kraftlake.runtime.errors import CorruptDataError, OffsetError
 
 
 class _Answer(Protocol):
-    """What a controller answers; `error` and `leader` tell whether it leads."""
+    """A controller's answer; `error` and `leader` show whether the controller leads."""
 
     @property
     def error(self) -> ErrorCode: ...
@@ -64,7 +64,7 @@ _ANY_PLACE = OffsetAndEpoch(offset=0, epoch=0)
 
 @attrs.frozen
 class _ControllerAnswer:
-    """The response of a controller; its error is the caller's affair, unless another controller leads."""
+    """The response of a controller; its error is for the caller, unless another controller leads."""
 
     response: Any
     leader: Leader = UNKNOWN_LEADER
@@ -76,7 +76,7 @@ class _ControllerAnswer:
 
 
 class SnapshotNeededError(OffsetError):
-    """The leader sends `snapshot` instead of the log, which starts at `log_start_offset` there."""
+    """Reports that the leader sends `snapshot` instead of the log, which starts at `log_start_offset` there."""
 
     def __init__(self, snapshot: OffsetAndEpoch, log_start_offset: int) -> None:
         super().__init__(f"the leader's log starts at offset {log_start_offset}, after a snapshot")
@@ -85,19 +85,19 @@ class SnapshotNeededError(OffsetError):
 
 
 class SnapshotGoneError(NodeError):
-    """The leader deleted a snapshot, or leads no more, before it was fetched whole."""
+    """Reports that the leader deleted a snapshot, or lost its leadership, before the fetch was complete."""
 
 
 class OlderLeaderError(NoLeaderError):
-    """All nodes that answer name a leader, and an earlier epoch than the one that is known."""
+    """Reports that all nodes that answer name a leader of an earlier epoch than the known one."""
 
 
 class QuorumObserver:
-    """Fetches from whichever controller leads, and asks it, for one thread; without an id it is listed nowhere.
+    """Fetches from the current leader, and sends it requests, for one thread.
 
-    `cluster_id` None is that of the first controller that answers. Each new connection is checked against it. Besides
-    `addresses` (or what it returns at the time), the leader is looked for at the addresses that the last controller
-    gave for all controllers.
+    Without an id the leader does not list it. If `cluster_id` is None, the first controller that answers sets it. Each
+    new connection is checked against it. Besides `addresses` (or its current result), the leader is searched at the
+    addresses of all controllers in the last controller's answer.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class QuorumObserver:
         self.cluster_id = cluster_id
         self.leader = Leader(id=-1, epoch=-1, address=None)
         self.connections = 0
-        """How many connections were made."""
+        """The number of connections made."""
         self._node: NodeClient | None = None
         self._told: Address | None = None
 
@@ -124,18 +124,18 @@ class QuorumObserver:
         self.close()
 
     def close(self) -> None:
-        """Close the connection that is kept."""
+        """Close the open connection."""
         if self._node is not None:
             self._node.close()
             self._node = None
 
     def forget_leader(self) -> None:
-        """Believe the next node that names a leader, also one of an earlier epoch."""
+        """Accept the leader named by the next node, even one of an earlier epoch."""
         self.close()
         self.leader = UNKNOWN_LEADER
 
     def look_at(self, address: Address) -> None:
-        """Ask this node first from now on, once for each change: a source besides the quorum says that it leads."""
+        """Query this node first, once for each change: a source besides the quorum names it as the leader."""
         if address != self._told:
             self._told = address
             self.leader = Leader(id=-1, epoch=self.leader.epoch, address=address)
@@ -143,12 +143,11 @@ class QuorumObserver:
                 self.close()
 
     def fetch(self, log: ObservedLog, *, wait_ms: int = 500) -> list[RawBatch]:
-        """The batches that are known to be committed after one more Fetch; none where nothing came.
+        """Fetch once more; returns the batches now known to be committed, none if nothing arrived.
 
-        The leader waits up to `wait_ms` for records, or for what it sent to be committed. Raises SnapshotNeededError
-        where the leader sends a snapshot instead, DivergedLogError, NodeError where no node can be asked (NoLeaderError
-        where one could, and none leads; AuthenticationError where every node refuses the login or TLS),
-        OtherClusterError.
+        The leader waits up to `wait_ms` for records, or for the commit of sent ones. Raises SnapshotNeededError if the
+        leader sends a snapshot instead, DivergedLogError, NodeError if no node answers (NoLeaderError if some answer,
+        and none leads; AuthenticationError if every node refuses the login or TLS), OtherClusterError.
         """
         if log.is_full:
             log.forget_waiting()
@@ -165,10 +164,10 @@ class QuorumObserver:
     def fetch_snapshot(
         self, id_: OffsetAndEpoch, write: Callable[[bytes], object], progress: Callable[[int, int], None] | None = None
     ) -> None:
-        """Write the file of a snapshot of the leader's; `progress` gets the bytes so far and in all.
+        """Fetch a snapshot of the leader into a file; `progress` gets the bytes so far and in total.
 
-        Raises SnapshotGoneError where the leader does not have it, or another leads before it is whole: the snapshots
-        of two nodes under one id hold the same records, and not the same bytes. Raises as `fetch`, too.
+        Raises SnapshotGoneError if the leader does not have it, or another controller leads before it is complete: the
+        snapshots of two nodes under one id hold the same records, and not the same bytes. Raises as `fetch`, too.
         """
         position, size = 0, 1
         sender: tuple[int, int, int] | None = None
@@ -190,15 +189,15 @@ class QuorumObserver:
                 progress(position, size)
 
     def describe(self) -> QuorumDescription:
-        """The voters and observers, by the leader. Raises as `fetch`."""
+        """Query the voters and observers from the leader. Raises as `fetch`."""
         return self._of_leader(describe_quorum)
 
     def ask_controller(
         self, name: str, versions: range, make: Callable[[Any], Any], *, timeout: float | None = None
     ) -> Any:
-        """The response of the active controller to a request of the API `name`, with whatever error; see `ask`.
+        """Send a request of the API `name` to the active controller; returns the response, with any error; see `ask`.
 
-        Raises as `fetch`; a NoLeaderError where each controller that answers says that it is not the active one.
+        Raises as `fetch`; NoLeaderError if no controller that answers is the active one.
         """
         return self._of_leader(lambda node: _ControllerAnswer(node.ask(name, versions, make, timeout=timeout))).response
 
@@ -212,7 +211,7 @@ class QuorumObserver:
         )  # fmt: skip
 
     def _of_leader(self, ask: Callable[[NodeClient], T]) -> T:
-        """The answer of the leader, which is looked for where the known node does not lead."""
+        """Return the answer of the leader, which is searched if the known node does not lead."""
         faults: list[str] = []
         kind: type[NodeError] = NodeError
         older: list[bool] = []
@@ -293,9 +292,9 @@ class QuorumObserver:
         self._controllers = tuple(Address(each.host, int(each.port)) for each in answer.brokers)
 
     def _learn(self, node: NodeClient, answer: _Answer) -> Leader | None:
-        """Take in an error; None if it told of a leader or an epoch that was not known before, else what it told.
+        """Process an error; returns None if it revealed an unknown leader or epoch, else the leader that it names.
 
-        Raises NodeError for an error that has nothing to do with who leads.
+        Raises NodeError for an error that does not concern the leader.
         """
         error, told = answer.error, answer.leader
         if error == ErrorCode.NOT_CONTROLLER:  # the answer does not say which controller is; that to a Fetch does
@@ -332,4 +331,4 @@ class QuorumObserver:
 
 
 class _RefusedError(NodeError):
-    """A refusal that other controllers would repeat."""
+    """Reports a refusal that other controllers would repeat."""

@@ -1,4 +1,4 @@
-"""Record batches as they came over the network: their bytes, and what their headers say."""
+"""Record batches as received over the network: their bytes, and the fields of their headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.runtime.errors import CorruptDataError
 
 @attrs.frozen(kw_only=True)
 class RawBatch:
-    """A whole record batch whose CRC is right; `data` are its bytes as the leader stores them."""
+    """A whole record batch with a correct CRC; `data` are its bytes as the leader stores them."""
 
     base_offset: int
     last_offset: int
@@ -22,9 +22,9 @@ class RawBatch:
 
 
 def split_batches(data: bytes) -> Iterator[RawBatch]:
-    """The whole batches of a Fetch answer; an answer may end inside a batch, whose beginning is left out.
+    """Return the whole batches of a Fetch answer; the start of a truncated last batch is dropped.
 
-    Raises CorruptDataError where the bytes are no batches.
+    Raises CorruptDataError for bytes that are not batches.
     """
     view = memoryview(data)
     end = 0

@@ -1,4 +1,4 @@
-"""What an observer asks a controller: Fetch and FetchSnapshot of the metadata log.
+"""Requests of an observer to a controller: Fetch and FetchSnapshot of the metadata log.
 
 Source: KIP-595, KIP-630, KIP-853 and KIP-1166; org.apache.kafka.raft.KafkaRaftClient.
 """
@@ -22,7 +22,7 @@ from kraftlake.runtime.errors import CorruptDataError
 
 METADATA_TOPIC_ID: Final = (1).to_bytes(16, "big")
 MAX_FETCH_BYTES: Final = 8 * 1024 * 1024
-"""As KafkaRaftClient.MAX_FETCH_SIZE_BYTES; a batch is never larger."""
+"""The same limit as KafkaRaftClient.MAX_FETCH_SIZE_BYTES; a batch is never larger."""
 _FETCH_VERSIONS = range(
     16, 19
 )  # from Kafka 3.7 on: the answer names the leader's endpoint; 18 waits for the high watermark
@@ -32,7 +32,7 @@ _ANSWER_SECONDS = 5.0
 
 @attrs.frozen(kw_only=True, order=True)
 class OffsetAndEpoch:
-    """An offset, and the epoch of the record before it: a place in a log, or the id of a snapshot that ends there."""
+    """An offset and the epoch of the record before it: a position in a log, or the id of a snapshot that ends there."""
 
     offset: int
     epoch: int
@@ -40,9 +40,9 @@ class OffsetAndEpoch:
 
 @attrs.frozen(kw_only=True)
 class FetchAnswer:
-    """The answer to a Fetch: batches, or the place from which on the logs differ, or the snapshot to load instead.
+    """The answer to a Fetch: batches, or the position at which the logs diverge, or the snapshot to load instead.
 
-    `high_watermark` is −1 while the leader knows none yet. `leader` is set with the errors that concern it.
+    `high_watermark` is −1 while unknown to the leader. `leader` is set with the errors that concern it.
     """
 
     error: ErrorCode
@@ -56,7 +56,7 @@ class FetchAnswer:
 
 @attrs.frozen(kw_only=True)
 class SnapshotPart:
-    """The answer to a FetchSnapshot: `data` from the asked position on, of a file of `size` bytes."""
+    """The answer to a FetchSnapshot: `data` from the requested position on, of a file of `size` bytes."""
 
     error: ErrorCode
     leader: Leader
@@ -76,8 +76,8 @@ def fetch(
 ) -> FetchAnswer:
     """Fetch the log from `at` on. The leader waits up to `wait_ms` for records, or for a higher high watermark.
 
-    With `replica_id` the leader lists the replica, at `at`.
-    Raises NodeError where the node does not answer, or answers what can't be.
+    With `replica_id` the leader lists the replica, at `at`. Raises NodeError if the node does not answer, or sends an
+    invalid answer.
     """
 
     header = FetchHeader(cluster_id=cluster_id, max_wait_ms=wait_ms, max_bytes=MAX_FETCH_BYTES, replica_id=replica_id)

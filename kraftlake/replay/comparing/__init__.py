@@ -1,1 +1,1 @@
-"""Holds copies of a metadata log against each other: which are one log, where they part, what each has alone."""
+"""Compares copies of a metadata log: the copies that are one log, their partings, the records of only one of them."""

@@ -1,4 +1,4 @@
-"""What one log holds from an offset on: its epochs, leaders, times, and how far it shows itself to be committed."""
+"""The content of one log from an offset on: its epochs, leaders, times, and the extent that it proves committed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class HeldAlone:
     """The offsets [from_offset, end_offset) of one log. Times are epoch ms, −1 for none.
 
     `records` counts those that are neither control records nor no-ops. `leaders` are the epochs that begin there, with
-    the leader of each. Offsets below `committed_to` are committed by what the log itself shows: a snapshot, or a leader
-    that wrote after its election; −1 where it shows that of none of these offsets.
+    the leader of each. Offsets below `committed_to` are committed, as the log itself proves by a snapshot or by a
+    leader that wrote after its election; −1 where it proves none of these offsets.
     """
 
     from_offset: int
@@ -39,7 +39,7 @@ class HeldAlone:
 
     @property
     def begins_epoch(self) -> bool:
-        """Whether it begins with a leader's epoch: voters elected the leader with a log that ended there."""
+        """Whether the range begins with a leader's epoch: voters elected the leader with a log that ended there."""
         return bool(self.leaders) and self.leaders[0][0] == self.epochs[0]
 
     @property
@@ -62,7 +62,7 @@ class HeldAlone:
 
 
 def held_alone(log: LogReader, first: int, end: int) -> HeldAlone | None:
-    """What a log holds at [first, end); None for nothing."""
+    """The content of a log at [first, end); None for nothing."""
     if end <= max(first, log.start_offset):
         return None
     epochs: dict[int, None] = {}
@@ -93,7 +93,7 @@ def held_alone(log: LogReader, first: int, end: int) -> HeldAlone | None:
 
 
 def _records(chunk: Chunk, first: int) -> int:
-    """How many records of a chunk, from an offset on, are neither control records nor no-ops."""
+    """The number of records of a chunk, from an offset on, that are neither control records nor no-ops."""
     if not isinstance(chunk, RecordBatch):
         return chunk.record_count - chunk.count_of(NO_OP_VALUE)
     if chunk.control:

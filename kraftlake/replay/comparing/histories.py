@@ -1,7 +1,8 @@
-"""The histories that copies of a log belong to: one where they are one log, several beside each other else.
+"""The histories to which copies of a log belong: one where they are one log, else several.
 
-A second quorum beside the first writes its own history from an offset on, with the same cluster id, the same node ids
-perhaps, and higher epochs or lower ones. Its logs may go further than the first quorum's, and lack what brokers follow.
+A second quorum beside the first writes its own history from an offset on, with the same cluster id, perhaps the same
+node ids, and higher or lower epochs. Its logs may go further than the first quorum's, and lack records that brokers
+follow.
 """
 
 from __future__ import annotations
@@ -18,20 +19,19 @@ from kraftlake.replay.comparing.voters import KnownVoter, Role, cluster_of, role
 from kraftlake.runtime.errors import CorruptDataError
 
 _DEPOSED_MS: Final = 60_000
-"""The longest time over which a leader writes records that no majority has: Kafka's resigns after seconds."""
+"""The longest time over which a leader writes records that no majority has: Kafka's leader resigns after seconds."""
 
 
 @attrs.frozen(kw_only=True)
 class History:
-    """Copies that are one log, the one that goes furthest first, and the `voters` that this one names.
+    """Copies that are one log, the furthest one first, and the `voters` that the furthest one names.
 
-    `comparison` holds the furthest copy of the first history against that of this one, None for the first one itself.
-    `alone` is what this history has after the offset at which it parts from the first one; for the first one, after it
-    parts from the others. `brokers` are those registered at its end, `brokers_since` those of them that registered
-    after the parting; of one history alone they are not looked at. `unplaced` are copies that have no offset in common
-    with these.
+    `comparison` compares the furthest copy of the first history with that of this one, None for the first one itself.
+    `alone` are this history's records after the offset at which it parts from the first one; for the first one, after
+    it parts from the others. `brokers` are those registered at its end (None for a single history), `brokers_since`
+    those of them that registered after the parting. `unplaced` are copies that have no offset in common with these.
 
-    Of its own voters, `holding` are those with a copy here that has what it has alone, `lacking` the other ones with a
+    Of its own voters, `holding` are those with a copy here that has the records in `alone`, `lacking` the others with a
     sound copy here.
     """
 
@@ -45,7 +45,7 @@ class History:
     holding: tuple[int, ...] = ()
     lacking: tuple[int, ...] = ()
     is_outvoted: bool = False
-    """Whether it is what a deposed leader wrote: some records that its own voters can't have committed."""
+    """Whether the history is the tail of a deposed leader: some records that its own voters can't have committed."""
 
     @property
     def furthest(self) -> LogCopy:
@@ -54,17 +54,17 @@ class History:
 
     @property
     def was_changed(self) -> bool:
-        """Whether it is the first history but for batches in the middle, so that one of the two was changed."""
+        """Whether it differs from the first history only by batches in the middle, so that one of them was changed."""
         return self.comparison is not None and self.comparison.relation is Relation.CHANGED
 
     @property
     def is_on_majority(self) -> bool:
-        """Whether a majority of its own voters has, by the copies here, what it has alone."""
+        """Whether a majority of its own voters has, by the copies here, the records that only this history has."""
         return bool(self.voters) and len(self.holding) > len(self.voters) // 2
 
     @property
     def may_be_on_majority(self) -> bool:
-        """Whether a majority of its own voters may have it, those counted whose logs are not here."""
+        """Whether a majority of its own voters may have these records, counting the voters whose logs are not here."""
         return not self.voters or len(self.voters) - len(self.lacking) > len(self.voters) // 2
 
     def to_json(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class History:
 
 
 def compare_copies(one: LogCopy, other: LogCopy) -> LogComparison:
-    """Hold two copies against each other as far as each can be read."""
+    """Compare two copies as far as each can be read."""
     ends = min(one.read_to, one.end_offset), min(other.read_to, other.end_offset)
     unknown = LogComparison(first=0, end=0, ends=ends)
     if one.reader is None or other.reader is None:
@@ -100,8 +100,8 @@ def compare_copies(one: LogCopy, other: LogCopy) -> LogComparison:
 def histories_of(copies: Sequence[LogCopy]) -> tuple[History, ...]:
     """The histories of the copies: first that of a running quorum, else one in which brokers are registered.
 
-    Of several the one whose log goes furthest is first, then the one with more copies. That does not make it the right
-    one: no log says which is.
+    Of several, the one whose log goes furthest is first, then the one with more copies. The order does not say which
+    one is right: no log shows it.
     """
     groups = _grouped(sorted(copies, key=_rank, reverse=True))
     if len(groups) == 1:
@@ -123,7 +123,7 @@ def histories_of(copies: Sequence[LogCopy]) -> tuple[History, ...]:
 
 
 class _Group:
-    """Copies that are one log, and those of which nothing shows it."""
+    """Copies that are one log, and copies without proof of it."""
 
     def __init__(self, copy: LogCopy) -> None:
         self.copies = [copy]
@@ -135,7 +135,7 @@ class _Group:
         return any(copy.fetching is not None for copy in self.copies)
 
     def relation_to(self, copy: LogCopy) -> Relation:
-        """That of the first copy that has an offset in common with `copy`; an empty log is the beginning of each."""
+        """The relation of `copy` to the first copy with a common offset; an empty log is the beginning of each."""
         is_empty = not copy.epoch_ends and copy.fault is None
         if is_empty or any(copy.reader is member.reader is not None for member in self.copies):
             return Relation.PREFIX
@@ -144,13 +144,13 @@ class _Group:
 
 
 def _rank(copy: LogCopy) -> tuple[bool, tuple[int, int], bool]:
-    """The order of copies: sound ones that hold something last, of these the one that goes furthest."""
+    """The sort key of copies: sound ones with records last, and of these the one that goes furthest."""
     is_sound = copy.fault is None
     return is_sound and bool(copy.epoch_ends), copy.position, is_sound
 
 
 def _grouped(copies: Sequence[LogCopy]) -> list[_Group]:
-    """Copies that have no offset in common with others come last: one that came after them may be between them."""
+    """Groups of copies; copies without an offset in common with others come last: later copies may lie in between."""
     groups: list[_Group] = []
     later: list[LogCopy] = []
     for final, some in ((False, copies), (True, later)):
@@ -169,7 +169,7 @@ def _grouped(copies: Sequence[LogCopy]) -> list[_Group]:
 
 
 def _parting(one: _Group, other: _Group) -> LogComparison:
-    """The comparison that shows two groups to be two: that of their furthest copies, if these have common offsets."""
+    """The comparison that proves two groups different: of their furthest copies, if these have common offsets."""
     found = (compare_copies(here, there) for here in one.copies for there in other.copies)
     return next(comparison for comparison in found if comparison.differs)
 
@@ -202,9 +202,9 @@ def _compared(main: History, other: History, found: LogComparison) -> History:
 def _is_outvoted(main: History, other: History, found: LogComparison) -> bool:
     """Whether a history is the tail of a deposed leader.
 
-    Its own voters, counted one by one, have no majority for it; or the same voters elected another leader whose log
-    ended there. Records over a longer time than a leader lasts without a majority are another history: the voters that
-    lack them may have lost them.
+    Such a history has no majority of its own voters, counted one by one; or the same voters elected another leader
+    whose log ended there. Records over a longer time than a leader lasts without a majority are another history: the
+    voters that lack them may have lost them.
     """
     alone = other.alone
     if found.relation is not Relation.PARTED or found.last_common is None or alone is None:

@@ -1,4 +1,4 @@
-"""Two metadata logs held against each other by their batches: where they agree, where they part, what each has alone.
+"""Compares two metadata logs by their batches: the common offsets, the parting, the records of only one of them.
 
 Epochs and ends alone show nothing of two logs: a second quorum beside the first begins with the same epochs. Two logs
 are one if all offsets that both have are the same batches, in epoch, times and bytes.
@@ -23,34 +23,34 @@ _Steps: TypeAlias = Iterator[tuple[int, int, tuple[RecordBatch, RecordBatch] | N
 
 
 class Relation(enum.Enum):
-    """What two logs are to each other."""
+    """The relation of two logs."""
 
     SAME = "same"
     """One log, with the same end."""
     PREFIX = "prefix"
-    """One log, which goes further in one of the two."""
+    """One log; one of the two copies goes further."""
     PARTED = "parted"
     """Two logs: from an offset on they have different batches."""
     CHANGED = "changed"
-    """They differ in the middle alone: one of them was changed after it was written."""
+    """Logs that differ only in the middle: one of them was changed after it was written."""
     UNKNOWN = "unknown"
-    """They have no offset in common, so nothing shows whether they are one log."""
+    """Logs without a common offset, so that nothing shows whether they are one log."""
 
 
 class Difference(enum.Enum):
-    """How two logs differ at the first offset at which they do."""
+    """The kind of the first difference between two logs."""
 
     EPOCH = "another epoch"
     TYPE = "other record types"
     BYTES = "other bytes"
     TIMESTAMP = "another timestamp"
     BATCH = "the batch ends there in one of them only"
-    """The records are the same, but not how they are divided into batches."""
+    """The same records with another division into batches."""
 
 
 @attrs.frozen(kw_only=True)
 class BatchMark:
-    """What identifies a batch; `crc` is the CRC-32C that it has in Kafka's file without compression."""
+    """The identity of a batch; `crc` is its CRC-32C in Kafka's file without compression."""
 
     base_offset: int
     last_offset: int
@@ -77,13 +77,14 @@ class BatchMark:
 
 @attrs.frozen(kw_only=True)
 class LogComparison:
-    """Both logs have the offsets [first, end), none where `end` is not above `first`.
+    """The comparison of two logs, which both have the offsets [first, end), none where `end` is not above `first`.
 
-    `parts_at` is the first offset that differs, None where none does, and `difference` how; `differing` are the two
-    batches there. `or_before` says that a snapshot's epoch alone shows it, so that they may part before. `last_common`
-    is the batch before it, or the last one that both have. `same_again_at` is the offset after it from which on both
-    have the same batches again. `alone` is what each has from there on that the other lacks, None for nothing.
-    `divided_at` is the first offset at which a batch ends in one of them only.
+    `parts_at` is the first offset that differs, None where none does, and `difference` the kind of difference;
+    `differing` are the two batches there. `or_before` says that only a snapshot's epoch shows the difference, so that
+    the logs may part before. `last_common` is the batch before it, or the last one that both have. `same_again_at` is
+    the offset after it from which on both have the same batches again. `alone` are the records of each log from there
+    on that the other lacks, None for nothing. `divided_at` is the first offset at which a batch ends in one of them
+    only.
     """
 
     first: int
@@ -100,7 +101,7 @@ class LogComparison:
 
     @property
     def relation(self) -> Relation:
-        """What the two logs are to each other."""
+        """The relation of the two logs."""
         if self.parts_at is not None:
             return Relation.PARTED if self.same_again_at is None else Relation.CHANGED
         if self.end <= self.first:
@@ -109,11 +110,11 @@ class LogComparison:
 
     @property
     def differs(self) -> bool:
-        """Whether they are certain not to be one log."""
+        """Whether the logs are certainly not one log."""
         return self.parts_at is not None
 
     def to_json(self) -> dict[str, Any]:
-        """The comparison in JSON; offsets are inclusive, and null where there is none."""
+        """The comparison in JSON; offsets are inclusive, and null for none."""
         common = self.last_common
         return {
             "relation": self.relation.value,
@@ -128,9 +129,9 @@ class LogComparison:
 
 
 def compare_logs(one: LogReader, other: LogReader, *, ends: tuple[int, int] | None = None) -> LogComparison:
-    """Read all offsets that both logs have, and of two that differ the rest; of each up to its end in `ends`.
+    """Compare all offsets that both logs have, and read the rest of two that differ; each up to its end in `ends`.
 
-    Raises what reading the logs raises.
+    Raises the errors of reading the logs.
     """
     ends = (one.end_offset, other.end_offset) if ends is None else ends
     first = max(one.start_offset, other.start_offset)
@@ -182,7 +183,7 @@ def _compared(found: LogComparison, one: LogReader, other: LogReader) -> LogComp
 
 
 def _same_again_at(steps: _Steps, *, leaders_differ: bool) -> int | None:
-    """The offset from which on all further steps are the same; None where none is, or where chance may explain it.
+    """The offset from which all further steps are the same; None for no such offset, or where chance may explain it.
 
     Two quorums may have the same no-ops. Where their leaders differ, only a later leader in common shows one quorum.
     """
@@ -218,7 +219,7 @@ def _steps(one: LogReader, other: LogReader, first: int, end: int) -> _Steps:
 
 
 class _Cursor:
-    """A log that is read forwards, in chunks as long as they come, or batch by batch."""
+    """A log that is read forwards, in chunks of their own length, or batch by batch."""
 
     def __init__(self, log: LogReader, first: int, end: int) -> None:
         self._chunks = chunks_of(log, first, end - 1)
@@ -245,7 +246,7 @@ class _Cursor:
 
 
 def _difference(one: RecordBatch, other: RecordBatch, first: int, stop: int) -> tuple[int, Difference] | None:
-    """The first offset of [first, stop) in which two batches that hold these differ, and how; None where none does."""
+    """The first offset of [first, stop) in which two batches that hold these differ, and the kind; None if none."""
     if one.epoch != other.epoch:
         return first, Difference.EPOCH
     if one.control != other.control:
@@ -271,7 +272,7 @@ def _mark(log: LogReader, offset: int) -> BatchMark:
 
 
 def _by_snapshots(found: LogComparison, one: LogReader, other: LogReader) -> LogComparison:
-    """Of logs without a common offset: a snapshot of one states the epoch of an offset that the other may have."""
+    """A comparison of logs without a common offset: a snapshot of one has the epoch of an offset of the other."""
     for snapshots, log in ((one, other), (other, one)):
         for snapshot in usable_snapshots(snapshots):
             offset = snapshot.end_offset - 1

@@ -26,10 +26,10 @@ _SILENT_MS: Final = 10_000
 
 @attrs.frozen(kw_only=True)
 class Fetching:
-    """How a node of a running quorum keeps up with its leader: times in epoch ms by the leader's clock, −1 for unknown.
+    """The progress of a node of a running quorum: times in epoch ms by the leader's clock, −1 for unknown.
 
-    The node lacks the offsets from `since_offset` on; it fetched last at `since`. One that has not fetched from this
-    leader has not done so since it was elected, which is `since` then.
+    The node lacks the offsets from `since_offset` on; it last fetched at `since`. For a node that has not fetched from
+    this leader, `since` is the leader's election.
     """
 
     leads: bool
@@ -47,7 +47,7 @@ class Fetching:
     def is_silent(self) -> bool:
         """Whether the node has stopped fetching.
 
-        A follower fetches twice a second or more; after two seconds without an answer it gives its leader up.
+        A follower fetches twice a second or more; after two seconds without an answer it gives up its leader.
         """
         return self.silent_ms > _SILENT_MS
 
@@ -59,9 +59,9 @@ class LogCopy:
     `epoch_ends` are the epochs of its batches with the offset after each, in order; a newest snapshot that goes further
     than the log is the last of them. The batches of the log are read up to `read_to`, its end or the broken place.
     `quorum` is the state by the newest control records; `static_voters` are the ids that the newest leader named.
-    `fault` says what is broken, None for a sound copy; the other fields describe what
-    precedes the broken place. `reader` is the log itself, None where it could not be opened. `fetching` is what the
-    leader of a running quorum says of the node, None for files.
+    `fault` describes the damage, None for a sound copy; the other fields describe the part before it. `reader` is the
+    log itself, None where it could not be opened. `fetching` is the report of a running quorum's leader on the node,
+    None for files.
     """
 
     path: str
@@ -78,19 +78,19 @@ class LogCopy:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Last epoch and end offset, (−1, start) of an empty log: whose is not larger gets the other's vote."""
+        """Last epoch and end offset, (−1, start) of an empty log: a voter votes for copies not behind its own."""
         return self.epoch_ends[-1] if self.epoch_ends else (-1, self.start_offset)
 
     @property
     def end_offset(self) -> int:
-        """The first offset that is not in it."""
+        """The first offset after the copy's end."""
         return self.position[1]
 
 
 def read_log_copies(path: str) -> tuple[LogCopy, ...]:
     """Read the copies at `path`, one for each node that it holds: all batches, for their epochs and control records.
 
-    Raises NotASourceError and the like where nothing can be opened; what is broken further in is a copy's `fault`.
+    Raises NotASourceError and the like where nothing can be opened; damage further in is a copy's `fault`.
     """
     if is_lake(path):
         reader, _ = open_reader(path)
@@ -117,7 +117,7 @@ def _copy_of(path: str, node: NodeFiles) -> LogCopy:
 
 
 def read_copy(copy: LogCopy, reader: LogReader) -> LogCopy:
-    """`copy` with what `reader` holds: all batches are read, for their epochs and control records."""
+    """`copy` with the facts of `reader`: all batches are read, for their epochs and control records."""
     epoch_ends, control, read_to, fault = EpochEnds(), _ControlRecords(), reader.start_offset, copy.fault
     newest = max(usable_snapshots(reader), key=lambda one: one.end_offset, default=None)
     if newest is not None:
@@ -154,7 +154,7 @@ class _ControlRecords:
         self.static_voters: tuple[int, ...] = ()
 
     def see(self, chunk: Chunk) -> None:
-        """Take in the next chunk."""
+        """Add the next chunk."""
         if not isinstance(chunk, RecordBatch) or not chunk.control:
             return
         for record in chunk.messages():

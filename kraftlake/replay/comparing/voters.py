@@ -1,4 +1,4 @@
-"""The voters that a copy of a log names itself, and what a copy is to a set of voters."""
+"""The voters that a copy of a log names itself, and the role of a copy among a set of voters."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class KnownVoter:
 
 
 class Role(enum.Enum):
-    """What a copy is to the quorum."""
+    """The role of a copy in the quorum."""
 
     VOTER = "voter"
     OBSERVER = "observer"
     OTHER_DIRECTORY = "otherDirectory"
-    """Its node has a voter's id, but the voter has another directory: the copy has no vote."""
+    """A copy whose node has a voter's id, but the voter has another directory: the copy has no vote."""
     UNKNOWN = "unknown"
-    """No file beside the log names its node."""
+    """A copy without a file beside the log that names its node."""
 
 
 def role_among(voters: Sequence[KnownVoter], copy: LogCopy) -> Role:
-    """What `copy` is to a set of voters."""
+    """The role of `copy` among a set of voters."""
     if copy.properties.node_id is None:
         return Role.UNKNOWN
     voter = next((voter for voter in voters if voter.id == copy.properties.node_id), None)
@@ -69,7 +69,7 @@ def voters_of(copy: LogCopy) -> tuple[KnownVoter, ...]:
 
 
 def cluster_of(copy: LogCopy) -> ClusterImage:
-    """The brokers and controllers at the end of a log, or where it is broken; none where it has no image there."""
+    """The brokers and controllers at the end of a log, or before its damage; none where it has no image there."""
     if copy.reader is None:
         return ClusterImage.EMPTY
     end = images_end(copy.reader) if copy.fault is None else copy.read_to

@@ -1,4 +1,4 @@
-"""What a comparison of two logs says, as sentences; none says which of two histories is the right one."""
+"""The comparison of two logs in sentences; none says which of two histories is the right one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftlake.runtime.words import counted, in_words
 
 
 def comparison_sentence(found: LogComparison, one: str, other: str) -> str:
-    """Whether two logs of these names are one history, and where they part; without a full stop."""
+    """A sentence on whether two logs of these names are one history, and where they part; without a full stop."""
     first, last = found.first, found.end - 1
     match found.relation:
         case Relation.UNKNOWN:
@@ -47,7 +47,7 @@ def comparison_sentence(found: LogComparison, one: str, other: str) -> str:
 
 
 def difference_words(found: LogComparison, one: str, other: str) -> str:
-    """How two logs of these names differ at the first offset at which they do."""
+    """The difference between two logs of these names at the first offset at which they differ."""
     assert found.difference is not None, "they differ"
     if found.difference is Difference.EPOCH and found.differing is not None:
         here, there = found.differing
@@ -56,7 +56,7 @@ def difference_words(found: LogComparison, one: str, other: str) -> str:
 
 
 def alone_words(held: HeldAlone) -> str:
-    """What one log holds alone: `offsets 10 to 30 in epoch 1, 15 records besides no-ops, …`."""
+    """The records of only one log: `offsets 10 to 30 in epoch 1, 15 records besides no-ops, …`."""
     last = held.end_offset - 1
     offsets = f"offset {last}" if held.from_offset == last else f"offsets {held.from_offset} to {last}"
     epochs = f"epoch{'s' if len(held.epochs) > 1 else ''} {_span(held.epochs)}"
@@ -68,7 +68,7 @@ def alone_words(held: HeldAlone) -> str:
 
 
 def held_words(found: LogComparison, held: HeldAlone) -> str:
-    """`alone_words`, and how far a log shows that its own quorum committed it; a changed batch says nothing of that."""
+    """`alone_words`, and the extent that a log proves committed by its own quorum; a changed batch proves none."""
     words = alone_words(held)
     if found.relation is Relation.CHANGED:
         return words

@@ -1,1 +1,1 @@
-"""What writes a lake: imports, following a live node, forks, snapshots that a lake keeps."""
+"""The writers of a lake: imports, following a live node, forks, snapshots that a lake keeps."""

@@ -14,7 +14,7 @@ from kraftlake.runtime.errors import KraftlakeError, ReplayError
 from kraftlake.runtime.log import get_logger
 
 WORTH_CACHING: Final = 20_000
-"""Snapshots of fewer records are read as records about as fast."""
+"""The number of records below which a snapshot's records are read about as fast as its columns."""
 
 _IN_COLUMNS = frozenset({TopicRecord.API_KEY, PartitionRecord.API_KEY})
 """The records that the columns hold."""
@@ -34,7 +34,7 @@ def fill_cache(lake: Path, snapshots: tuple[LakeSnapshot, ...]) -> None:
 def save_to_cache(lake: Path, snapshot: LakeSnapshot) -> None:
     """Replay a snapshot, check that columns give the same image, and cache them.
 
-    Raises OSError, or what the replay raises.
+    Raises OSError, or the errors of the replay.
     """
     from kraftlake.replay.loader.image_columns import image_from_arrow, image_to_arrow
 

@@ -1,4 +1,4 @@
-"""Follow the directory of a live node: append to a lake what is committed, as soon as that is known."""
+"""Follows the directory of a live node: appends records to a lake as soon as they are known to be committed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LONGEST_PAUSE = 30.0
 
 @attrs.frozen(kw_only=True)
 class FollowStep:
-    """What one step appended to the lake; the offsets are inclusive, None for nothing.
+    """The additions to the lake by one step; the offsets are inclusive, None for nothing.
 
     `seen_to` is the offset after the last whole batch in the directory; batches from `end_offset` on wait until they
     are known to be committed. `truncated` is a sentence while the directory's tail is missing.
@@ -75,12 +75,12 @@ class FollowStep:
 class LogFollower:
     """Keeps a lake up to date with the directory of a live node; one thread, step by step.
 
-    By default it takes what the log itself proves to be committed (`CommittedTo`), which is late: up to the last
-    snapshot or change of leader. With `quorum`, which returns the quorum's current position, it takes what that
-    position proves to be committed (`EpochEnds`), at once. With `include_uncommitted` it takes all whole batches; a
-    tail that the node truncates afterwards is reported, and raises ImportConflictError, naming the first offset that
-    disagrees, once other records are there. The first step imports and compares as `import_source` does, and raises as
-    it does.
+    By default it appends the records that the log itself proves to be committed (`CommittedTo`), which is late: up to
+    the last snapshot or change of leader. With `quorum`, which returns the quorum's current position, it appends at
+    once the records that this position proves to be committed (`EpochEnds`). With `include_uncommitted` it appends all
+    whole batches; a tail that the node truncates afterwards is reported, and raises ImportConflictError, naming the
+    first offset that disagrees, once other records replace it. The first step imports and compares as `import_source`
+    does, and raises as it does.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class LogFollower:
         self._seen_snapshots: set[str] = set()
 
     def step(self) -> FollowStep:
-        """Append what is new in the directory."""
+        """Append the new records of the directory."""
         return retried(self._step)
 
     def _step(self) -> FollowStep:
@@ -118,7 +118,7 @@ class LogFollower:
             return self._after_truncation(fault)
 
     def run(self, tell: Callable[[FollowStep], None], *, poll: float, stop: threading.Event) -> None:
-        """Step each `poll` seconds until `stop` is set; `tell` gets the first step, and each that appended anything.
+        """Run a step every `poll` seconds until `stop` is set; `tell` gets the first step and each with an addition.
 
         While the directory's tail is missing, each step compares the whole rest, and the pauses double up to half a
         minute.

@@ -1,4 +1,4 @@
-"""Fork: a controlled copy of a log up to an offset, which a controller may continue."""
+"""Forks a log: makes a controlled copy up to an offset, which a controller may continue."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from kraftlake.runtime.moments import Moment
 
 @attrs.frozen(kw_only=True)
 class ForkReport:
-    """The fork that was made. `uncommitted` counts the records at its end that are not known to be committed in the
-    source; None where the source does not say.
+    """A fork that was made.
+
+    `uncommitted` counts the records at its end that are not known to be committed in the source; None where the source
+    does not say.
     """
 
     lake: str
@@ -33,16 +35,16 @@ class ForkReport:
     uncommitted: int | None
 
     def to_json(self) -> dict[str, Any]:
-        """The machine form."""
+        """The JSON form."""
         return fields_as_json(self)
 
 
 def fork_source(source: LogSource, lake: str | os.PathLike[str], at: Moment | None = None) -> ForkReport:
-    """Make a controlled lake that holds the log of `source` up to and including `at`, by default all of it.
+    """Make a controlled lake with the log of `source` up to and including `at`, by default all of it.
 
-    The lake is there whole or not at all. Raises OffsetError where `at` is not the last offset of a batch, naming
-    those that are next to it, or lies before anything that an image can be made of; BrokenFileError where the log up to
-    there lacks offsets; LakeError where the lake can't be made.
+    The lake is created whole or not at all. Raises OffsetError where `at` is not the last offset of a batch, naming its
+    neighbours that are, or is below the first image; BrokenFileError where the log up to there lacks offsets; LakeError
+    where the lake can't be created.
     """
     from kraftlake.metadata_log.append.creation import Contents
     from kraftlake.metadata_log.log import MetadataLog

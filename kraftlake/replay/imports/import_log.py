@@ -1,4 +1,4 @@
-"""Import: append a source to a lake; importing twice is the same as once."""
+"""Imports a source into a lake; importing twice is the same as once."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def import_source(
     cluster_id: str | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Append to `lake` what it lacks of `source`; creates the lake if it does not exist.
+    """Append to `lake` the records of `source` that it lacks; creates the lake if it does not exist.
 
     The source is read and checked before anything is written: a refused import changes nothing and creates no lake. An
     import that is killed while it writes leaves a whole prefix, which the next import completes.
@@ -89,7 +89,7 @@ def import_source(
 
 
 def check_accepts(log: MetadataLog, path: Location, name: str, cluster_id: str | None) -> None:
-    """Raise where a lake takes no import of the log `name` of a cluster, None where that is unknown.
+    """Raise where a lake refuses an import of the log `name` of a cluster, None where that is unknown.
 
     LakeError for the lake of a controller, ImportConflictError for another cluster's.
     """
@@ -155,7 +155,7 @@ class _Import:
             raise
 
     def _write(self, log: MetadataLog, plan: ImportPlan) -> None:
-        """Snapshots first, then the log: a log that starts above 0 has no image without its snapshot."""
+        """Write the snapshots first, then the log: a log that starts above 0 has no image without its snapshot."""
         from kraftlake.metadata_log.append.log_commit import commit_groups
         from kraftlake.records.rows import to_rows
 

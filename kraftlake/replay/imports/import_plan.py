@@ -1,4 +1,4 @@
-"""What an import will do, found by reading the whole source first, so that a refused import has written nothing."""
+"""The plan of an import, found by reading the whole source first, so that a refused import has written nothing."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PROGRESS_RECORDS = 1_000
 
 @attrs.frozen(kw_only=True)
 class ImportPlan:
-    """The offsets [from_offset, to_offset) of the source are new to the lake, and so are `snapshots`.
+    """The plan: the offsets [from_offset, to_offset) of the source and `snapshots` are new to the lake.
 
     `already_there` counts the offsets that both hold with the same content; `before_lake` the source's offsets below
-    the lake's start, which can't be added. `records` and `batches` count what is new.
+    the lake's start, which can't be added. `records` and `batches` count the new ones.
     """
 
     from_offset: int
@@ -39,10 +39,10 @@ class ImportPlan:
 
 
 def plan_import(source: LogReader, lake: LakeReader | None, progress: Progress = no_progress) -> ImportPlan:
-    """Read the source from the lake's start on, compare what the lake has of it already, and say what is new.
+    """Read the source from the lake's start on, compare the offsets that the lake has, and return the new ones.
 
-    `lake` is None where there is none yet. Raises ImportConflictError naming the first offset that disagrees and what
-    each of the two has alone from there on, or the offsets that are missing in between; CorruptDataError for a source
+    `lake` is None where there is none yet. Raises ImportConflictError naming the first offset that disagrees and the
+    records of only one side from there on, or the offsets that are missing in between; CorruptDataError for a source
     that is unsound itself. Memory is bounded by the largest chunk.
     """
     if lake is not None:
@@ -106,7 +106,7 @@ def _check_duplicates(source: LogReader) -> None:
 
 
 def _new_snapshots(source: LogReader, lake: LogReader | None) -> tuple[SnapshotReader, ...]:
-    """The finished snapshots that images can be built on, but for those that the lake has."""
+    """The finished snapshots that images can be built on, without those that the lake has."""
     start = source.start_offset if lake is None else max(source.start_offset, lake.start_offset)
     there = {} if lake is None else {s.end_offset: s for s in usable_snapshots(lake)}
     new = []
@@ -168,7 +168,7 @@ def _check_same(source: LogReader, lake: LakeReader) -> None:
 
 
 def _meaning(found: LogComparison, lake: LakeReader) -> str:
-    """What a disagreement means, as far as the two logs show it, and what to do."""
+    """The meaning of a disagreement, as far as the two logs show it, and a remedy."""
     if found.parts_at is None:
         return "their records are the same, but they are divided into other batches, which an import can't mend"
     if found.relation is Relation.CHANGED:

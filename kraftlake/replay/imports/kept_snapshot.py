@@ -20,7 +20,7 @@ def keep_snapshot(log: MetadataLog, image: MetadataImage, quorum: QuorumState | 
     """Add `image` to table `snapshots` in one commit; `quorum` is written in the snapshot's header.
 
     Returns the bytes of its values, control records included; None when the lake has that snapshot already. Raises
-    UnwritableMetadataError for what its metadata.version can't write, and what `add_snapshot` raises.
+    UnwritableMetadataError for state that its metadata.version can't write, and the errors of `add_snapshot`.
     """
     options = image.writer_options()
     at, quorum = image.provenance, quorum or QuorumState()
@@ -38,7 +38,7 @@ def keep_snapshot(log: MetadataLog, image: MetadataImage, quorum: QuorumState | 
 
 
 def facts_of(snapshot: SnapshotReader) -> SnapshotFacts:
-    """What a lake keeps of a snapshot of any source beside its records."""
+    """The facts about a snapshot of any source that a lake keeps besides its records."""
     return SnapshotFacts(
         end_offset=snapshot.end_offset,
         epoch=snapshot.epoch,

@@ -1,4 +1,4 @@
-"""A lake that an import creates: where it may be created, and its removal after a failed import."""
+"""The place of a lake that an import creates, and its removal after a failed import."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def discard_empty_lake(path: Location, *, keep_folder: bool) -> None:
     """Remove a lake without records that this process created; with `keep_folder` the empty folder stays.
 
     The folder is renamed first, so that no other process finds it; if another process appended to it just before, it is
-    renamed back. An object store can rename nothing: there an empty lake stays.
+    renamed back. An object store can't rename: there an empty lake stays.
     """
     if not isinstance(path, Path):
         return

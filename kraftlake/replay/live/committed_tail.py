@@ -1,4 +1,4 @@
-"""What the node of a directory appends, once it is known to be committed."""
+"""The batches that the node of a directory appends, once they are known to be committed."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _ATTEMPTS: Final = 5
 T = TypeVar("T")
 
 AskQuorum: TypeAlias = "Callable[[], QuorumPosition]"
-"""Returns the quorum's current position."""
+"""A function that returns the quorum's current position."""
 
 
 class CommittedTail:
     """A position in the directory of a live node, before the next batch that is to be committed.
 
-    What is committed is told by the log itself (`CommittedTo`), which is late, and with `quorum` also by the quorum's
-    high watermark (`EpochEnds`), at once. With `include_uncommitted` all whole batches are taken for committed.
-    Each step: `snapshots`, then `bound`, then `batches` up to it; they raise what `DirectoryFollower` raises.
+    The committed offset is known from the log itself (`CommittedTo`), which is late, and with `quorum` also from the
+    quorum's high watermark (`EpochEnds`), at once. With `include_uncommitted` all whole batches count as committed.
+    Each step: `snapshots`, then `bound`, then `batches` up to it; they raise the errors of `DirectoryFollower`.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class CommittedTail:
         include_uncommitted: bool = False,
         quorum: AskQuorum | None = None,
     ) -> None:
-        """Begin at `next_offset`, after a batch of `epoch`; `known` has seen the log up to there."""
+        """Initialize at `next_offset`, after a batch of `epoch`; `known` has seen the log up to there."""
         self.known = known
         self._directory = directory
         self._include_uncommitted = include_uncommitted
@@ -59,7 +59,7 @@ class CommittedTail:
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last batch that was given."""
+        """The offset after the last batch that `batches` returned."""
         return self._reader.next_offset
 
     @property
@@ -68,7 +68,7 @@ class CommittedTail:
         return max(self._reader.next_offset, self._scanner.next_offset)
 
     def rescan(self, epoch: int) -> None:
-        """Scan anew what follows the last batch that was given, of `epoch`: the node replaced some of it."""
+        """Scan anew from the last returned batch, of `epoch`, on: the node replaced some of the log after it."""
         self.known = CommittedTo(self.known.offset)
         self._begin_scan(epoch)
 
@@ -77,7 +77,7 @@ class CommittedTail:
         return list(self._reader.snapshots(seen))
 
     def bound(self, snapshots: Sequence[Snapshot]) -> int | None:
-        """Scan all new batches; returns the offset below which they are committed, None where all are to be taken.
+        """Scan all new batches; returns the offset below which they are committed, None where all are returned.
 
         `snapshots` are new ones of the node.
         """
@@ -96,7 +96,7 @@ class CommittedTail:
             yield batch
 
     def prove(self, snapshots: Sequence[Snapshot]) -> None:
-        """Take for committed what snapshots of the node prove."""
+        """Add the proof of commit by snapshots of the node."""
         proven = (self._ends.committed_below(one.end_offset, one.epoch) for one in snapshots)
         self.known.see_committed(max(proven, default=-1))
 

@@ -11,10 +11,10 @@ from kraftlake.records.batch import RecordBatch, read_batches
 
 
 def fetch_log(observer: QuorumObserver, log: ObservedLog, *, wait_ms: int = 500) -> list[RawBatch]:
-    """As `QuorumObserver.fetch`; SnapshotNeededError only where the leader's log has no place to go on from.
+    """Fetch as `QuorumObserver.fetch`; SnapshotNeededError only where the leader's log has no offset to go on from.
 
-    A leader sends a snapshot also to who is at an earlier epoch than that of its oldest one, even where its log starts
-    at offset 0, as ReplicatedLog.validateOffsetAndEpoch of Kafka says.
+    A leader also sends a snapshot to a caller at an earlier epoch than that of its oldest one, even where its log
+    starts at offset 0: see ReplicatedLog.validateOffsetAndEpoch of Kafka.
     """
     try:
         return observer.fetch(log, wait_ms=wait_ms)

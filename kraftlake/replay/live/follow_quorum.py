@@ -1,4 +1,4 @@
-"""Follow a live quorum: append to a lake what it commits, as soon as it does."""
+"""Follows a live quorum: appends records to a lake as soon as the quorum commits them."""
 
 from __future__ import annotations
 
@@ -32,17 +32,20 @@ if TYPE_CHECKING:
 _WAIT_MS: Final = 500
 _HELD_FOR_NS: Final = 5_000_000_000
 _OLDER_FOR_NS: Final = 30_000_000_000
-"""A leader that was deposed while it was cut off resigns after quorum.fetch.timeout.ms and a half, 3 s by default."""
+"""The time in ns without another leader after which one of an earlier epoch is accepted.
+
+A leader that was deposed while it was cut off resigns after quorum.fetch.timeout.ms and a half, 3 s by default.
+"""
 
 
 class QuorumFollower:
-    """Keeps a lake level with a quorum; one thread, step by step. Only what is known to be committed enters the lake.
+    """Keeps a lake level with a quorum; one thread, step by step. Only committed records enter the lake.
 
-    A lake that does not exist is made of everything that the quorum still has. One that exists goes on where it ends:
+    A lake that does not exist is made of everything that the quorum still has. An existing one continues where it ends:
     its cluster and its last batch are compared with the quorum's, the batch again with each connection and each leader,
-    because a quorum whose disks were put back to an earlier state goes on with other records. No-op records, two a
-    second, wait up to five seconds for something that happens, so that a quiet cluster's lake has few versions. `name`
-    is that of the quorum, for messages. `on_append` gets the batches of each append to a lake that exists.
+    because a quorum whose disks were put back to an earlier state continues with other records. No-op records, two a
+    second, wait up to five seconds for other records, so that a quiet cluster's lake has few versions. `name` is that
+    of the quorum, for messages. `on_append` gets the batches of each append to a lake that exists.
     """
 
     def __init__(
@@ -72,14 +75,14 @@ class QuorumFollower:
 
     @property
     def high_watermark(self) -> int:
-        """The largest high watermark that was told since the last comparison, −1 while none was."""
+        """The largest high watermark since the last comparison, −1 before any."""
         return -1 if self._observed is None else self._observed.high_watermark
 
     def run(self, tell: Callable[[FollowStep], None], *, patience: Patience, stop: threading.Event) -> None:
         """Follow until `stop` is set; `tell` gets the first step, and each that appended anything.
 
-        Raises ImportConflictError where the lake and the quorum disagree, or the quorum has deleted what the lake
-        lacks; LakeError where the lake can't be written; NodeError as `patience` says.
+        Raises ImportConflictError where the lake and the quorum disagree, or the quorum has deleted records that the
+        lake lacks; LakeError where the lake can't be written; NodeError as `patience` says.
         """
         first = True
         while not stop.is_set():
@@ -96,12 +99,12 @@ class QuorumFollower:
         self._flush(tell)
 
     def _flush(self, tell: Callable[[FollowStep], None]) -> None:
-        """Append what was held back."""
+        """Append the records that were held back."""
         if self._log is not None and self._held:
             tell(self._step_of(self._log, self._append(self._log)))
 
     def step(self, patience: Patience) -> FollowStep:
-        """Append what is committed since the last step; waits half a second at most for it."""
+        """Append the records that were committed since the last step; waits half a second at most for them."""
         try:
             step = self._first(patience) if self._log is None else self._next(self._log)
         except NoLeaderError as fault:
@@ -130,11 +133,11 @@ class QuorumFollower:
 
     @property
     def _connected(self) -> tuple[int, int]:
-        """What changes with the connection and with the leader's epoch."""
+        """A value that changes with the connection and with the leader's epoch."""
         return self._observer.connections, self._observer.leader.epoch
 
     def _see_older(self, older: bool) -> None:
-        """Let a leader of an earlier epoch be compared, too, once the nodes have named no other for long enough."""
+        """Allow the comparison with a leader of an earlier epoch, once the nodes have named no other long enough."""
         if not older:
             self._older_since_ns = None
             return
@@ -162,7 +165,7 @@ class QuorumFollower:
         return self._step_of(log, records, snapshots)
 
     def _make(self, empty: MetadataLog | None, patience: Patience) -> tuple[int, int]:
-        """Make the lake of what the quorum has, or fill an `empty` one; the numbers of records and snapshots."""
+        """Make the lake from the quorum's log, or fill an `empty` one; returns the numbers of records and snapshots."""
         from kraftlake.metadata_log.log import MetadataLog
 
         with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
@@ -179,7 +182,7 @@ class QuorumFollower:
         return report.records, report.snapshots
 
     def _compare(self, log: MetadataLog, observed: ObservedLog) -> None:
-        """Compare the last batch that was taken with the quorum's; nothing is appended to the wrong log."""
+        """Compare the last appended batch with the quorum's, so that no records are appended to the wrong log."""
         end, connected = observed.next_offset, self._connected
         if end == log.start_offset:
             self._compared_with = connected

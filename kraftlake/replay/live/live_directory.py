@@ -1,4 +1,4 @@
-"""A directory that a node writes its log to."""
+"""Reads a directory to which a node writes its log."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _BATCHES: Final = 256
 
 
 class LiveDirectory:
-    """Gives the batches of a directory as they become known to be committed, or all whole ones: see `CommittedTail`.
+    """Returns the batches of a directory once known to be committed, or all whole batches: see `CommittedTail`.
 
-    What the node truncates of the rest was never given. Where its log ends before what was given, `trouble` says so
-    until that is there again; where other batches take its place, TruncatedLogError ends the steps. They also raise
-    OffsetError where the node deleted what was not read yet, NotASourceError where the directory is gone,
-    BrokenFileError for damage with something behind it.
+    Batches that the node truncates were never returned, unless all are. Where its log ends before a returned batch,
+    `trouble` says so until the batch is there again; where other batches take its place, TruncatedLogError ends the
+    steps. Steps also raise OffsetError where the node deleted batches that were not read yet, NotASourceError where the
+    directory is gone, BrokenFileError for damage with sound data after it.
     """
 
     def __init__(
         self, directory: MetadataDirectory, *, include_uncommitted: bool = False, quorum: AskQuorum | None = None
     ) -> None:
-        """Begin at the end of what is known to be committed in a directory as it was opened."""
+        """Initialize at the end of the committed log in a directory as it was opened."""
         end = directory.end_offset if include_uncommitted else committed_end(directory, quorum)
         self.reader = attrs.evolve(directory, end_offset=end, torn=None)
         self.trouble: str | None = None
@@ -53,7 +53,7 @@ class LiveDirectory:
         return self._tail.seen_to
 
     def step(self) -> Sequence[RecordBatch]:
-        """The next batches; an empty list where there are none yet."""
+        """The next batches; an empty list for none yet."""
         try:
             batches = retried(self._next_batches)
         except TruncatedLogError as fault:
@@ -67,7 +67,7 @@ class LiveDirectory:
         return batches
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """A no-op: no file is held open."""
 
     def _next_batches(self) -> list[RecordBatch]:
         batches: list[RecordBatch] = []

@@ -1,4 +1,4 @@
-"""A lake that other processes append to."""
+"""Reads a lake to which other processes append."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kraftlake.runtime.errors import LakeError
 
 
 class LiveLake:
-    """Gives the batches of a lake, committed by any process, one attempt to open a file a step.
+    """Returns the batches of a lake, committed by any process; a step tries to open one file.
 
     Raises LakeError where a lake on a disk was deleted, also where another one is in its place, OffsetError where the
     lake was trimmed past the last batch that was read.
     """
 
     trouble = None
-    """Nothing that may pass keeps a lake from being read."""
+    """A constant: no temporary error keeps a lake from being read."""
 
     def __init__(self, lake: LakeReader, *, poll: float) -> None:
-        """Begin at the end of a lake as it was opened; a step comes every `poll` seconds."""
+        """Initialize at the end of a lake as it was opened; a step runs every `poll` seconds."""
         self.reader = lake
         self._folder = _Folder(lake.log.path)
         self._cursor = TailCursor(MetadataLog.open(lake.log.path), lake.end_offset, poll)
@@ -36,7 +36,7 @@ class LiveLake:
         return self._cursor.next_offset
 
     def step(self) -> Sequence[RecordBatch]:
-        """The next batches; an empty list where there are none yet."""
+        """The next batches; an empty list for none yet."""
         try:
             return self._cursor.step()
         finally:
@@ -48,7 +48,7 @@ class LiveLake:
 
 
 class _Folder:
-    """The folder of a lake's log, held open, so that no other folder can be taken for it."""
+    """The folder of a lake's log, held open, so that no other folder can be mistaken for it."""
 
     def __init__(self, lake: Location) -> None:
         self._path = lake / "log" if isinstance(lake, Path) else None
@@ -56,7 +56,7 @@ class _Folder:
         self._lake = str(lake)
 
     def check(self) -> None:
-        """Raise LakeError where it is not at its path any more; an object store has no folders."""
+        """Raise LakeError where the folder is no longer at its path; an object store has no folders."""
         if self._path is None or self._held is None:
             return
         try:

@@ -16,14 +16,14 @@ from kraftlake.runtime.errors import OffsetError
 
 
 class LiveQuorum:
-    """Gives the batches that a quorum commits, one Fetch a step; `trouble` says that it can't be asked.
+    """Returns the batches that a quorum commits, one Fetch in each step; `trouble` says that it does not answer.
 
-    Raises OffsetError where the leader deleted what was not read yet, DivergedLogError where the quorum lost what it
-    had committed.
+    Raises OffsetError where the leader deleted batches that were not read yet, DivergedLogError where the quorum lost
+    committed batches.
     """
 
     def __init__(self, log: MetadataDirectory, observer: QuorumObserver) -> None:
-        """Begin at the end of a quorum's log as it was copied; closes the `observer`."""
+        """Initialize at the end of a quorum's log as it was copied; closes the `observer`."""
         self.reader = log
         self.trouble: str | None = None
         self._observer = observer
@@ -35,7 +35,7 @@ class LiveQuorum:
         return self._observed.fetched.offset
 
     def step(self) -> Sequence[RecordBatch]:
-        """The next committed batches; an empty list where there are none yet."""
+        """The next committed batches; an empty list for none yet."""
         try:
             batches = fetch_log(self._observer, self._observed, wait_ms=0)
         except NodeError as fault:

@@ -1,4 +1,4 @@
-"""The committed log of a quorum as it is now, in a folder, as Kafka's own files."""
+"""Copies the committed log of a quorum at this moment into a folder, as Kafka's own files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EPOCHS_TRIED: Final = 64
 
 
 class _BeginningGoneError(Exception):
-    """A snapshot at which the copy was to begin is not there any more."""
+    """A snapshot at which the copy was to begin no longer exists."""
 
 
 def mirror_quorum(
@@ -33,8 +33,8 @@ def mirror_quorum(
     """Write everything that the quorum has committed to files in `folder`, and open them; `name` is for messages.
 
     The metadata directory there holds one segment, and the snapshots without which its log has no images. Raises
-    NodeError where the quorum does not answer for longer than `patience` allows, or deletes again and again what is
-    being copied.
+    NodeError where the quorum does not answer for longer than `patience` allows, or repeatedly deletes files while they
+    are copied.
     """
     directory = folder / METADATA_DIRECTORY
     directory.mkdir(mode=0o700)

@@ -56,9 +56,9 @@ def open_live(
 ) -> LiveLog:
     """Follow a source, as it was opened, from its end on: a lake, the directory of a node, or a quorum.
 
-    A step comes every `poll` seconds. Of a directory what is known to be committed is given, also by what `quorum`
-    says, or everything with `include_uncommitted`. Raises UsageError for a source that does not grow, and where its
-    kind has no use for an option.
+    A step runs every `poll` seconds. For a directory, batches that are known to be committed are returned, also by the
+    answer of `quorum`, or all with `include_uncommitted`. Raises UsageError for a source that does not grow, and where
+    its kind has no use for an option.
     """
     if include_uncommitted and quorum is not None:
         raise UsageError("A quorum tells what is committed: that, or everything (the uncommitted too), not both.")

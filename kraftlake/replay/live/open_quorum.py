@@ -1,4 +1,4 @@
-"""A live quorum as a source: everything it has committed at this moment."""
+"""Opens a live quorum as a source: everything it has committed at this moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kraftlake.runtime.arguments import path_text, text
 from kraftlake.runtime.log import get_logger
 
 _WAITS_AT_MOST = 20.0
-"""Seconds that a question waits for a quorum without a leader; an election takes a few."""
+"""The seconds that a request waits for a quorum without a leader; an election takes a few."""
 
 
 def observer_of(
@@ -31,9 +31,10 @@ def observer_of(
     command_config: str | os.PathLike[str] | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> QuorumObserver:
-    """An observer of the quorum whose controllers have these addresses; it connects when it is first asked.
+    """An observer of the quorum whose controllers have these addresses; it connects on first use.
 
-    `warn` gets what is unsafe in the properties file. Raises UsageError for addresses or a file that can't be read.
+    `warn` gets a sentence on each unsafe setting in the properties file. Raises UsageError for addresses or a file that
+    can't be read.
     """
     addresses = text(addresses, "the addresses of a quorum")
     path = None if command_config is None else path_text(command_config)
@@ -51,7 +52,7 @@ def open_quorum(
 ) -> MetadataDirectory:
     """The committed log of a quorum, copied into a folder that is removed when the process ends.
 
-    Raises as `observer_of`, and NodeError where the quorum does not answer, OtherClusterError for another than the
+    Raises as `observer_of`, and NodeError where the quorum does not answer, OtherClusterError for a cluster other than
     `cluster_id`.
     """
     folder = tempfile.mkdtemp(prefix="kraftlake-")

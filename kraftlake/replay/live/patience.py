@@ -1,4 +1,4 @@
-"""How long a quorum that can't be asked is waited for."""
+"""The waiting for a quorum that does not answer."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class Patience:
-    """Decides after each failure whether and when a quorum is asked again; for one thread.
+    """Decides after each failure whether and when to ask a quorum again; for one thread.
 
     The first failure is raised, since the address may be wrong, unless `reached` says that it is right; after an answer
-    of any node of the cluster the quorum is waited for, `limit` seconds at most (None: for ever), with pauses that grow
+    of any node of the cluster, failures are retried for `limit` seconds at most (None: for ever), with pauses that grow
     to ten seconds; `chance` draws from 0 to 1 for them. `tell` gets a sentence when the waiting begins, and one when it
     ends. `wait` pauses for seconds, and returns a true value where it was interrupted, as that of an Event does.
-    `answered` is called after each answer, and may raise an error that ends what asks.
+    `answered` is called after each answer, and may raise an error that ends the call.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Patience:
         self._since_ns = 0
 
     def call(self, ask: Callable[[], T]) -> T:
-        """What `ask` returns, asked again while it raises NodeError. Raises the NodeError when patience ends."""
+        """The result of `ask`, called again while it raises NodeError. Raises the NodeError when patience ends."""
         while True:
             try:
                 answer = ask()
@@ -61,7 +61,7 @@ class Patience:
             return answer
 
     def failed(self, fault: NodeError) -> bool:
-        """Pause, or raise `fault` where waiting would be of no use. Whether the pause was interrupted."""
+        """Pause, or raise `fault` where waiting would be useless; returns whether the pause was interrupted."""
         self._reached = self._reached or isinstance(fault, NoLeaderError)
         now = self._clock.nanoseconds()
         if not self._failures:
@@ -74,11 +74,11 @@ class Patience:
         return self.pause(self._failures)
 
     def pause(self, failures: int) -> bool:
-        """Pause as after so many failures. Whether the pause was interrupted."""
+        """Pause as after a number of failures; returns whether the pause was interrupted."""
         return bool(self._wait(_BACKOFF.pause(failures, self._chance())))
 
     def succeeded(self) -> None:
-        """The quorum answered."""
+        """Reset the failures: the quorum answered."""
         if self._failures:
             self._tell("the quorum answers again.")
         self._reached, self._failures = True, 0

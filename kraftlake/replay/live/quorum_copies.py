@@ -23,7 +23,7 @@ def quorum_copies(
     command_config: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> tuple[LogCopy, ...]:
-    """A copy for each voter and observer. A node that has stopped fetching has that as its fault.
+    """A copy for each voter and observer. The fault of a node that has stopped fetching says so.
 
     A follower's log is the leader's up to the offset that it fetches. Raises as `open_quorum`.
     """
@@ -76,7 +76,7 @@ def _copy(ours: LogCopy, replica: ReplicaOfQuorum, fetching: Fetching) -> LogCop
 
 
 def _cut(epoch_ends: Sequence[tuple[int, int]], end: int, leader_epoch: int) -> tuple[tuple[int, int], ...]:
-    """The epochs of the leader's log as far as a copy of it goes that ends at `end`."""
+    """The epochs of the leader's log, cut for a copy of it that ends at `end`."""
     begins = (0, *(end_ for _, end_ in epoch_ends))
     cut = [(epoch, min(end_, end)) for (epoch, end_), begin in zip(epoch_ends, begins, strict=False) if begin < end]
     if epoch_ends and epoch_ends[-1][1] < end:

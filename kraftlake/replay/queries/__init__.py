@@ -1,1 +1,1 @@
-"""What a user asks of a source: images, changes, local changes, exports, the state of the quorum."""
+"""The queries on a source: images, changes, local changes, exports, the state of the quorum."""

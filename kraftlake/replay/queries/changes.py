@@ -125,13 +125,13 @@ class ChangeFold:
 class LogChanges(ChangeFold):
     """The published changes whose last offset is in [from_offset, to_offset], in order; None is as far as the log goes.
 
-    To be iterated once. Where `from_offset` is None and the log starts above 0, the first change is the load of the
-    snapshot that covers its start. Batches of nothing but no-op records are no change. `skipped` grows with what a
+    Iterate once. Where `from_offset` is None and the log starts above 0, the first change is the load of the snapshot
+    that covers its start. Batches with no-op records only are not changes. `skipped` grows with the records that a
     lenient replay leaves out.
 
     Raises OffsetError where the log lacks one of the offsets or an image to start from, BrokenFileError where offsets
-    between them are missing, UsageError for a range that runs backwards; while it is iterated, what the replay of a
-    record raises. A lenient one passes over what is missing or damaged.
+    between them are missing, UsageError for a range that runs backwards; during the iteration, the errors of replaying
+    a record. A lenient replay skips missing and damaged offsets.
     """
 
     def __init__(
@@ -181,10 +181,10 @@ def _loader_behind(
 
 
 def begin_of_range(reader: LogReader, from_offset: int | None, to_offset: int | None, *, lenient: bool = False) -> int:
-    """The offset after which the changes of a range begin, of which the log has an image; -1 is the empty one.
+    """The offset, of an image of the log, after which the changes of a range begin; -1 is the empty image.
 
-    Where `from_offset` is None and the log starts above 0, it is that of the snapshot that covers its start. Raises as
-    `LogChanges` does at once.
+    Where `from_offset` is None and the log starts above 0, the offset is that of the snapshot that covers its start.
+    Raises as `LogChanges` does at once.
     """
     if from_offset is not None and to_offset is not None and from_offset > to_offset:
         raise UsageError(f"The range from offset {from_offset} to {to_offset} runs backwards.")

@@ -1,4 +1,4 @@
-"""Export: the image at an offset as a KRaft snapshot file, which Kafka's own tools read."""
+"""Exports the image at an offset as a KRaft snapshot file, which Kafka's own tools read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class ExportReport:
     """A snapshot file that was written.
 
     `offset` is its last offset, `suggested_name` the file name that Kafka expects, None where the offset is unknown.
-    `losses` are sentences on what its metadata.version could not express, `notes` on what Kafka 4.4 ignores anyway.
+    `losses` are sentences on state that its metadata.version could not express, `notes` on state that Kafka 4.4 ignores
+    anyway.
     """
 
     path: str
@@ -45,11 +46,11 @@ def export(
 ) -> ExportReport:
     """Write the image at `at` (an offset or a time, None is the end) to `path`; in a folder, under Kafka's name.
 
-    Records have the versions that the image's metadata.version allows. What it can't express raises
-    UnwritableMetadataError, or with `allow_loss` is left out and listed. kraft.version and voters are those of the
-    log, or of the snapshot that the image was loaded from. A snapshot holds whole batches, so an offset inside of a
-    batch raises OffsetError unless `allow_loss`; a diverged image raises UnwritableMetadataError likewise. Raises
-    UsageError for a folder where the offset is unknown, which the name would state.
+    Records have the versions that the image's metadata.version allows. State that it can't express raises
+    UnwritableMetadataError, or with `allow_loss` is left out and listed. kraft.version and voters are those of the log,
+    or of the snapshot that the image was loaded from. A snapshot holds whole batches, so an offset inside of a batch
+    raises OffsetError unless `allow_loss`; a diverged image raises UnwritableMetadataError likewise. Raises UsageError
+    for a folder where the offset is unknown, which the name would state.
     """
     replay = source.replay(at, lenient=lenient)
     image, losses = replay.image, CollectedLosses()
@@ -87,7 +88,7 @@ def export(
 def check_exportable(source: LogSource, replay: Replay, verb: str) -> None:
     """Raise for an image that the cluster never had: UnwritableMetadataError where it has diverged, else OffsetError.
 
-    A batch takes effect as a whole: there is no state between its records. `verb` is what a user does with the image.
+    A batch takes effect as a whole: there is no state between its records. `verb` is the user's action with the image.
     """
     if replay.diverged:
         first = replay.skipped[0]

@@ -1,4 +1,4 @@
-"""What one metadata delta means to one broker."""
+"""The effect of one metadata delta on one broker."""
 
 from __future__ import annotations
 

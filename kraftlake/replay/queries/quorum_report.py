@@ -1,4 +1,4 @@
-"""The state of a quorum by the log copies of its nodes: its voters, the longest log, who can be elected."""
+"""The state of a quorum by the log copies of its nodes: its voters, the longest log, the electable voters."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from kraftlake.runtime.errors import UsageError
 class QuorumReport:
     """The copies in the order given, and the histories that they belong to.
 
-    The voters, and who can be elected, are those of the first history. A log goes further than another by its last
-    epoch, then by its end: only such a candidate gets a vote, also where the two are two histories.
-    Source: org.apache.kafka.raft (KIP-595, KIP-853).
+    The voters, also the electable ones, are those of the first history. A log goes further than another by its last
+    epoch, then by its end: only a candidate with a log at least as far gets a vote, also where the two are two
+    histories. Source: org.apache.kafka.raft (KIP-595, KIP-853).
     """
 
     cluster_id: str | None
@@ -34,22 +34,22 @@ class QuorumReport:
 
     @property
     def voters(self) -> tuple[KnownVoter, ...]:
-        """The voters that the first history ends with."""
+        """The voters at the end of the first history."""
         return self.histories[0].voters
 
     @property
     def furthest(self) -> LogCopy:
-        """The copy of the first history that goes furthest, a sound one where any of these holds offsets."""
+        """The copy of the first history that goes furthest; a sound one where any of the copies has offsets."""
         return self.histories[0].furthest
 
     @property
     def rivals(self) -> tuple[History, ...]:
-        """The other histories but for what deposed leaders wrote: which one is right is not known."""
+        """The other histories without those of deposed leaders: nothing shows which one is right."""
         return tuple(one for one in self.histories[1:] if not one.is_outvoted and not one.was_changed)
 
     @property
     def changed(self) -> tuple[History, ...]:
-        """The logs that differ from the first history in the middle alone."""
+        """The logs that differ from the first history only in the middle."""
         return tuple(one for one in self.histories[1:] if one.was_changed)
 
     @property
@@ -64,11 +64,11 @@ class QuorumReport:
 
     @property
     def needed(self) -> int:
-        """How many voters make a majority."""
+        """The number of voters in a majority."""
         return len(self.voters) // 2 + 1
 
     def role_of(self, copy: LogCopy) -> Role:
-        """What `copy` is to the quorum."""
+        """The role of `copy` in the quorum."""
         return role_among(self.voters, copy)
 
     @property
@@ -93,10 +93,10 @@ class QuorumReport:
 
     @property
     def has_all_committed(self) -> bool:
-        """Whether a voter that is here is in each majority: then the furthest log holds all that was committed.
+        """Whether each majority has a voter with a copy here: then the furthest log has all committed records.
 
-        Of several histories none is known to hold what was committed. A log that has no offset in common with the
-        others does not count, and of logs that differ in the middle that of a majority does.
+        With several histories, none is known to have the committed records. A log without an offset in common with the
+        others does not count, and of logs that differ in the middle that of a majority counts.
         """
         if not self.voters or self.rivals or (self.changed and not self.histories[0].is_on_majority):
             return False
@@ -114,23 +114,23 @@ class QuorumReport:
         return next((one for one in self.histories if any(copy is member for member in one.copies)), None)
 
     def diverges_from(self, copy: LogCopy) -> int | None:
-        """The first offset of `copy` that is not what the furthest log has; None where there is none."""
+        """The first offset of `copy` that differs from the furthest log; None for no difference."""
         history = self.history_of(copy)
         return None if history is None or history.comparison is None else history.comparison.parts_at
 
     def behind(self, copy: LogCopy) -> int | None:
-        """How many offsets of the furthest log a copy of the same log lacks; None where it is not known to be one."""
+        """The number of offsets of the furthest log that a copy lacks; None where it may be of another log."""
         return self.furthest.end_offset - copy.end_offset if self.history_of(copy) is self.histories[0] else None
 
     def _end_shared_by(self, copy: LogCopy) -> int:
-        """The end of what a copy has of the furthest log."""
+        """The end of the part of the furthest log that a copy has."""
         if self.history_of(copy) is self.histories[0]:
             return copy.end_offset
         diverges = self.diverges_from(copy)
         return -1 if diverges is None else diverges
 
     def to_json(self) -> dict[str, Any]:
-        """The report as `kraftlake quorum --json` prints it; an offset or id that there is none of is null."""
+        """The report as `kraftlake quorum --json` prints it; a missing offset or id is null."""
         voting = self.voting
         return {
             "clusterId": self.cluster_id,
@@ -179,13 +179,13 @@ def describe_quorum(
     command_config: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> QuorumReport:
-    """Read the copies at these paths, or at one, and hold them against each other: of a bundle all that it holds.
+    """Read the copies at these paths, or at one, and compare them; a bundle stands for all copies in it.
 
-    The addresses of a live quorum stand for all its voters and observers; `cluster_id`, by which its controllers need
-    not be asked for theirs, `command_config` and `progress` are for those.
+    The addresses of a live quorum stand for all its voters and observers; `cluster_id`, which saves the request for the
+    controllers' own, `command_config` and `progress` are for these.
 
-    Raises UsageError where they are of several clusters, for none, and where a `cluster_id` or a `command_config` is
-    given without addresses; NotASourceError where one is no log.
+    Raises UsageError for copies of several clusters, for no copies, and where a `cluster_id` or a `command_config` is
+    given without addresses; NotASourceError for a path without a log.
     """
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")

@@ -1,4 +1,4 @@
-"""The names by which records are chosen."""
+"""The names by which record types are selected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECORD_TYPES: tuple[str, ...] = (*map(type_name, METADATA_RECORDS.values()), *CO
 
 
 def checked_types(types: Iterable[str] | None) -> frozenset[str] | None:
-    """The names in upper case; UsageError for one that is no record type. None stays None: all types."""
+    """The names in upper case; UsageError for one that is not a record type. None stays None: all types."""
     if types is None:
         return None
     given = texts([types] if isinstance(types, str) else types, "the name of a record type")

@@ -37,7 +37,7 @@ class LogSource:
         self.path = path
         self.cluster_id = cluster_id
         self.observer: Callable[[], QuorumObserver] | None = None
-        """Observes the live quorum whose log this is a copy of; None for files and lakes."""
+        """A function that observes the live quorum whose log is copied here; None for files and lakes."""
 
     def __repr__(self) -> str:
         kind, offsets = self.kind.name.lower(), f"{self.start_offset} to {self.end_offset - 1}"
@@ -54,7 +54,7 @@ class LogSource:
         progress: Progress | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> Self:
-        """Open a path, a URI or the addresses of a quorum; its content says what it is. See `kraftlake.open`."""
+        """Open a path, a URI or the addresses of a quorum; the content determines the kind. See `kraftlake.open`."""
         from kraftlake.protocol.address import are_addresses
         from kraftlake.replay.reading.open_reader import open_reader
 
@@ -113,7 +113,7 @@ class LogSource:
 
     @property
     def has_offsets(self) -> bool:
-        """False for a snapshot file whose name is not END-EPOCH.checkpoint: nothing else says which offset it is at."""
+        """Whether offsets are known; False for a snapshot file whose name is not END-EPOCH.checkpoint."""
         return not self._is_snapshot or all(snapshot.named for snapshot in self.snapshots)
 
     @property
@@ -139,8 +139,8 @@ class LogSource:
 
         None is the last offset. A time is text or a datetime, in UTC unless it names a zone, or counts from the end of
         the log (`now-15m`, `07:46`: see `kraftlake.runtime.moments`); `at_time` is a time, too, and an int there is
-        milliseconds since 1970. Raises OffsetError for a time before the first batch, UsageError for what is neither an
-        offset nor a time.
+        milliseconds since 1970. Raises OffsetError for a time before the first batch, UsageError for a value that is
+        neither an offset nor a time.
         """
         moment = self._fixed(moment_of(at, at_time))
         if moment is None:
@@ -150,8 +150,8 @@ class LogSource:
     def offset_since(self, time: str | datetime | LogTime) -> int:
         """The offset after the last one whose batch time is before `time`: the first record written since then.
 
-        `time` is as in `offset_at`. Raises OffsetError for a time after the last batch, and of a snapshot file,
-        UsageError for what is no time.
+        `time` is as in `offset_at`. Raises OffsetError for a time after the last batch, and for a snapshot file,
+        UsageError for a value that is not a time.
         """
         self._refuse_snapshot()
         return offset_since(self.reader, instance(self._fixed(offset_or_time(time)), datetime, "a time"))
@@ -169,10 +169,10 @@ class LogSource:
     def offset_range(
         self, from_offset: Moment | None = None, to_offset: Moment | None = None
     ) -> tuple[int | None, int | None]:
-        """The offsets of a range of moments, both ends included; None is as far as the source goes.
+        """The offsets of a range of moments, both ends included; None is the source's own start or end.
 
-        A time stands for what was written since (`from_offset`), or up to and at it (`to_offset`). Raises UsageError
-        where the range runs backwards, OffsetError where nothing was written between two times.
+        A time means the records written since (`from_offset`), or up to and at it (`to_offset`). Raises UsageError
+        where the range runs backwards, OffsetError where no record was written between two times.
         """
         first, last = (self._fixed(moment_of(moment, None)) for moment in (from_offset, to_offset))
         begin = self.offset_since(first) if isinstance(first, datetime) else first
@@ -187,7 +187,7 @@ class LogSource:
         return begin, end
 
     def _nothing_between(self, begin: int, end: int) -> str:
-        """Why no record lies between two times: they are after offset `end` and before `begin`."""
+        """The reason why no record lies between two times, which are after offset `end` and before `begin`."""
         if end < self.start_offset <= begin:
             return (
                 f"The log of {self.name} does not reach back to these times: it begins with offset "
@@ -222,8 +222,8 @@ class LogSource:
     ) -> Replay:
         """The image at a moment (see `offset_at`), the snapshot that it starts from, and the records skipped.
 
-        It starts from the nearest finished snapshot; `from_snapshot` False takes the log alone, True insists on a
-        snapshot. Strict: a record that can't be replayed raises ReplayError or UnknownRecordError naming its offset;
+        The replay starts from the nearest finished snapshot; `from_snapshot` False reads the log alone, True requires a
+        snapshot. By default a record that can't be replayed raises ReplayError or UnknownRecordError naming its offset;
         with `lenient` it is skipped. `progress` is called after each batch, or many of them. Raises OffsetError where
         there is no such image.
         """

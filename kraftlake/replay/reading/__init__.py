@@ -1,1 +1,1 @@
-"""How a log is read: its readers, the snapshots to start from, the offsets of times, many batches at once."""
+"""Reads a log: its readers, the snapshots to start from, the offsets of times, many batches at once."""

@@ -20,18 +20,18 @@ Chunk: TypeAlias = "BatchValues | RecordBatch"
 BULK_FROM: Final = 20_000
 """The number of a log's records from which reading in bulk is faster although it loads numpy.
 
-Of partitions' records and their changes, 12,000 take as long both ways, 25,000 two thirds of the time in bulk.
+For partition records and their changes, 12,000 take as long both ways, 25,000 two thirds of the time in bulk.
 """
 BULK_SNAPSHOT_FROM: Final = 10_000
-"""The same of a snapshot."""
+"""The same number for a snapshot."""
 _SNAPSHOT_RECORD_BYTES: Final = 100
-"""The size of a partition's record, to estimate how many records a snapshot file holds."""
+"""The size of a partition's record, to estimate the number of records in a snapshot file."""
 
 
 def bulk_chunks(reader: LogReader, first: int, last: int) -> Iterator[Chunk] | None:
     """Chunks that together hold the offsets [first, last] and more; None where reading in bulk is not worth it.
 
-    The chunks may end before `last`: what follows has to be read batch by batch.
+    The chunks may end before `last`: later batches have to be read one by one.
     """
     bulk_batches: Any = getattr(reader, "bulk_batches", None)
     if bulk_batches is None or last - first < BULK_FROM:
@@ -43,9 +43,9 @@ def bulk_chunks(reader: LogReader, first: int, last: int) -> Iterator[Chunk] | N
 def chunks_of(
     reader: LogReader, first: int, last: int, lost: Callable[[int, int, str], None] | None = None
 ) -> Iterator[Chunk]:
-    """The whole batches that hold any offset of [first, last], in order; raises what `reader.batches` raises.
+    """The whole batches that hold any offset of [first, last], in order; raises the errors of `reader.batches`.
 
-    With `lost`, missing and damaged offsets are passed over as in `readable_batches`.
+    With `lost`, missing and damaged offsets are skipped as in `readable_batches`.
     """
     for chunk in bulk_chunks(reader, first, last) or ():
         if isinstance(chunk, RecordBatch) or (chunk.base_offset >= first and chunk.last_offset <= last):

@@ -1,4 +1,4 @@
-"""How far a log is known to be committed by its own content: a Kafka directory holds no high watermark."""
+"""The offset up to which a log is committed by its own content: a Kafka directory holds no high watermark."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from kraftlake.replay.reading.replay_base import usable_snapshots
 
 
 class CommittedTo:
-    """The larger of the end of the newest finished snapshot and the last LeaderChange that a data batch of its epoch
-    follows: snapshots are made of committed records only, and a controller writes only after its own LeaderChange is
-    committed.
+    """The offset up to which a log is committed, as far as its own content proves.
+
+    The offset is the larger of the end of the newest finished snapshot and the last LeaderChange that a data batch of
+    its epoch follows: snapshots are made of committed records only, and a controller writes only after its own
+    LeaderChange is committed.
 
     `offset` is -1 while neither was seen. Feed chunks in offset order.
     """
@@ -25,7 +27,7 @@ class CommittedTo:
 
     @classmethod
     def continued(cls, lake: LakeReader) -> CommittedTo:
-        """What is known at the end of a lake's log.
+        """The committed offset at the end of a lake's log.
 
         Only control batches at its very end can hold a LeaderChange that no data batch has followed yet.
         """
@@ -43,7 +45,7 @@ class CommittedTo:
         return committed
 
     def see(self, chunk: Chunk) -> None:
-        """Take in the next chunk of the log."""
+        """Add the next chunk of the log."""
         if isinstance(chunk, RecordBatch) and chunk.control:
             for index, control_type in enumerate(chunk.control_types):
                 if control_type == LeaderChangeMessage.API_KEY:
@@ -55,7 +57,7 @@ class CommittedTo:
                 self._claim = None
 
     def see_source(self, source: LogReader) -> None:
-        """Take in what a source holds beside its batches: the newest snapshot of Kafka's files, the note of a lake.
+        """Add the facts of a source besides its batches: the newest snapshot of Kafka's files, the note of a lake.
 
         A lake's snapshots prove nothing: kraftlake's jobs make them of any record in the log, committed or not.
         """
@@ -67,7 +69,7 @@ class CommittedTo:
                 self.see_committed(snapshot.end_offset)
 
     def see_committed(self, offset: int) -> None:
-        """Take in that offsets below this one are committed."""
+        """Record that the offsets below this one are committed."""
         self.offset = max(self.offset, offset)
 
 

@@ -1,4 +1,4 @@
-"""Where the batches of each epoch end in one copy of the log, and what that proves to be committed."""
+"""The ends of each epoch's batches in one copy of the log, and the offset that they prove committed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class EpochEnds:
 
     The high watermark is of the leader's log. A node that led before, and was cut off, holds other batches at the same
     offsets until it truncates them. A copy that holds a batch of the leader's epoch, or of a later one, is the leader's
-    log up to there (Raft's log matching); what follows its last such batch proves nothing.
+    log up to there (Raft's log matching); the batches after its last such batch prove nothing.
     """
 
     def __init__(self) -> None:
@@ -19,11 +19,11 @@ class EpochEnds:
         """The offset after the last batch of each epoch."""
 
     def see(self, epoch: int, end_offset: int) -> None:
-        """Take in a batch of `epoch` that ends below `end_offset`."""
+        """Add a batch of `epoch` that ends below `end_offset`."""
         self.ends[epoch] = max(end_offset, self.ends.get(epoch, 0))
 
     def see_chunk(self, chunk: Chunk) -> None:
-        """Take in the next chunk of the log."""
+        """Add the next chunk of the log."""
         if isinstance(chunk, RecordBatch):
             self.see(chunk.epoch, chunk.last_offset + 1)
             return

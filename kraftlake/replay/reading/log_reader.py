@@ -1,4 +1,4 @@
-"""What a metadata log is read from: Kafka's own files, or a lake."""
+"""The readers of a metadata log: of Kafka's own files, or of a lake."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ by end offset) and `batches(from_offset, to_offset)`: the whole batches that hol
 SnapshotReader: TypeAlias = "Snapshot | LakeSnapshot"
 """A snapshot: the image after the offsets below `end_offset`, as records.
 
-Both have what `Snapshot` documents; offsets inside of a snapshot count from 0. `size_in_bytes` is that of the file as
-Kafka wrote it, 0 where there never was one. `damage()` is why a snapshot must not be used, None for a sound one.
+Both have the attributes that `Snapshot` documents; offsets inside of a snapshot count from 0. `size_in_bytes` is that
+of the file as Kafka wrote it, 0 where there never was one. `damage()` is the reason why a snapshot must not be used,
+None for a sound one.
 """

@@ -54,14 +54,14 @@ class LakeReader:
         return self.log.batches(from_offset, to_offset)
 
     def bulk_batches(self, from_offset: int, to_offset: int) -> Iterator[BatchValues | RecordBatch]:
-        """As `batches`, many at once."""
+        """The same as `batches`, many at once."""
         return self.log.bulk_batches(from_offset, to_offset)
 
 
 def open_reader(path: str, node: int | None = None) -> tuple[MetadataDirectory | LakeReader, SourceKind]:
-    """Open the source at `path` by its content; `-` is stdin. Of the logs of several nodes `node` chooses one.
+    """Open the source at `path` by its content; `-` is stdin. `node` selects one of several nodes' logs.
 
-    Raises NotASourceError naming what it is instead, UsageError for a node of a lake.
+    Raises NotASourceError naming the actual content, UsageError for a node of a lake.
     """
     if is_lake(path):
         from kraftlake.metadata_log.log import MetadataLog
@@ -76,7 +76,7 @@ def open_reader(path: str, node: int | None = None) -> tuple[MetadataDirectory |
 
 
 def is_lake(path: str) -> bool:
-    """Whether a path or URI is that of a lake: a URI, of an object store or a file, can be nothing else."""
+    """Whether a path or URI is that of a lake: a URI, of an object store or a file, always is."""
     return "://" in path or _is_lake(path)
 
 
@@ -88,5 +88,5 @@ def _is_lake(path: str) -> bool:
 
 
 def _was_begun(path: str) -> bool:
-    """Whether a folder holds no more than the empty folder with which the making of a lake begins."""
+    """Whether a folder holds at most the empty folder that the creation of a lake makes first."""
     return [entry.name for entry in Path(path).iterdir()] == ["log"] and not any(Path(path, "log").iterdir())

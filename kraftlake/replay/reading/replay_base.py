@@ -1,4 +1,4 @@
-"""Where a replay to an offset starts: at the empty image, or at a snapshot."""
+"""The start of a replay to an offset: the empty image, or a snapshot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def usable_snapshots(reader: LogReader) -> list[SnapshotReader]:
-    """The snapshots that an image can be loaded from: finished, no bootstrap input, with a known end. By end offset.
+    """The snapshots, by end offset, from which an image can be loaded: finished, not bootstrap input, with a known end.
 
     A snapshot file that lost its name has the end offset 0.
     """
@@ -33,9 +33,8 @@ def snapshot_provenance(snapshot: SnapshotReader) -> MetadataProvenance:
 def has_beginning(reader: LogReader) -> bool:
     """Whether replays of a log can start from the empty image: it has all offsets, or all but the first.
 
-    At offset 0 a log has the change to its first leader and nothing else that comes before another batch; images hold
-    nothing of it, and a live quorum does not always give it away.
-    Source: org.apache.kafka.raft.KafkaRaftClient.onBecomeLeader.
+    At offset 0 a log has the change to its first leader, the only record before any other batch; images do not depend
+    on it, and a live quorum does not always return it. Source: org.apache.kafka.raft.KafkaRaftClient.onBecomeLeader.
     """
     return reader.start_offset <= 1
 
@@ -86,7 +85,7 @@ def check_unbroken(reader: LogReader, first: int, last: int) -> None:
 
 
 def check_covered(reader: LogReader, from_offset: int, to_offset: int) -> None:
-    """Raise OffsetError where the log lacks an offset of (from_offset, to_offset]: images alone tell no changes."""
+    """Raise OffsetError where the log lacks an offset of (from_offset, to_offset]: images alone show no changes."""
     start, end = reader.start_offset, reader.end_offset
     is_behind = from_offset + 1 < start and not has_beginning(reader)
     if from_offset < to_offset and (is_behind or to_offset >= end):
@@ -105,10 +104,11 @@ def choose_base(
 ) -> SnapshotReader | None:
     """The snapshot on which to replay up to and including offset `at`; None is the empty image.
 
-    The newest one whose last offset is at or before `at`, and that isn't damaged: such a one is passed over with a
-    warning. One that is `known_as_sound` is not read to see. With `from_snapshot` False the log alone, with True only a
-    snapshot will do. Raises OffsetError where neither the log nor a snapshot covers `at`, with the first offset from
-    there on that has an image, and BrokenFileError where the log in between lacks offsets, unless `lenient`.
+    The snapshot is the newest one whose last offset is at or before `at` and that isn't damaged: damaged ones are
+    skipped with a warning. A snapshot that is `known_as_sound` is not read for this check. With `from_snapshot` False
+    only the log is used, with True only a snapshot. Raises OffsetError where neither the log nor a snapshot covers
+    `at`, with the first offset from there on that has an image, and BrokenFileError where the log in between lacks
+    offsets, unless `lenient`.
     """
     end = images_end(reader)
     if at >= end or at < 0:
@@ -135,7 +135,7 @@ def choose_base(
 
 
 def _check_replayable(reader: LogReader, first: int, at: int, *, lenient: bool) -> None:
-    """Raise where the log that leads from a base to `at` lacks offsets; no older base helps there."""
+    """Raise where the log that leads from a base to `at` lacks offsets; an older base does not help there."""
     broken = [] if lenient else broken_ranges(reader, first, at)
     if broken:
         fault = broken[0].fault
@@ -168,7 +168,7 @@ def changes_begin(reader: LogReader) -> int:
 
 
 def snapshot_named(reader: LogReader) -> SnapshotReader:
-    """The one snapshot of a source that is nothing but a snapshot file; CorruptDataError when it is unfinished."""
+    """The one snapshot of a source that is only a snapshot file; CorruptDataError when it is unfinished."""
     (snapshot,) = reader.snapshots
     if not snapshot.finished:
         raise CorruptDataError(
@@ -183,7 +183,7 @@ def image_ranges(reader: LogReader) -> Iterator[str]:
 
 
 def _ranges_of_images(reader: LogReader) -> list[range]:
-    """The offsets that have images: those of snapshots, and what follows the empty image or one of them in the log."""
+    """The offsets that have images: those of snapshots, and those of the log after the empty image or a snapshot."""
     log = range(reader.start_offset, reader.end_offset)
     bases = [snapshot.end_offset for snapshot in usable_snapshots(reader)]
     if log and has_beginning(reader):

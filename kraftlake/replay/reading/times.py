@@ -23,9 +23,9 @@ def offset_at(reader: LogReader, time: datetime) -> int:
     """The last offset whose batch time is at or before `time`.
 
     Snapshots count as well: the last offset of a snapshot has the time in its header. Batches without a time are
-    ignored. Raises OffsetError, naming the first time, when all times are later, and where the log does not go on from
-    the offset to the later ones that are known, and BrokenFileError where the next offset is missing or damaged: the
-    batches there may also be of before `time`.
+    ignored. Raises OffsetError, naming the first time, when all times are later, and where the log has a gap between
+    the offset and the later known ones, and BrokenFileError where the next offset is missing or damaged: the batches
+    there may also be from before `time`.
     """
     wanted = epoch_millis(time)
     in_snapshots = {offset: millis for offset, millis in _snapshot_times(reader) if millis <= wanted}
@@ -45,9 +45,10 @@ def offset_at(reader: LogReader, time: datetime) -> int:
 def offset_since(reader: LogReader, time: datetime) -> int:
     """The offset after the last one whose batch time is before `time`; the log's first where none is.
 
-    Together with `offset_at` it cuts a log in two at any time. Where the log ends with batches of before `time`, though
-    earlier batches are later (clocks ran backwards), it is the first offset of the later ones. Raises OffsetError,
-    naming the last time, when all times are earlier, and BrokenFileError where the offset is missing or damaged.
+    Together with `offset_at` it cuts a log in two at any time. Where the log ends with batches from before `time`,
+    though earlier batches have later times (clocks ran backwards), the result is the first offset with a later time.
+    Raises OffsetError, naming the last time, when all times are earlier, and BrokenFileError where the offset is
+    missing or damaged.
     """
     before = epoch_millis(time - timedelta(microseconds=1))
     found = _offset_in_log(reader, before) + 1
@@ -97,7 +98,7 @@ def _snapshot_times(reader: LogReader) -> Iterator[tuple[int, int]]:
 
 
 def _batch_times(reader: LogReader) -> Iterator[tuple[int, int]]:
-    """Last offset and time of each batch that has a time, but for those that are missing or damaged."""
+    """Last offset and time of each batch that has a time, without missing or damaged ones."""
     next_offset, last = reader.start_offset, reader.end_offset - 1
 
     def timed(batches: Iterator[RecordBatch]) -> Iterator[tuple[int, int]]:
@@ -122,7 +123,7 @@ def _check_known(reader: LogReader, offset: int) -> None:
 
 
 def _check_goes_on(reader: LogReader, found: int, millis: int | None, wanted: int) -> None:
-    """Raise OffsetError where a hole between a snapshot and the log lies between the offset found and later ones.
+    """Raise OffsetError where a gap between a snapshot and the log lies between the offset found and later ones.
 
     `millis` is the time of that offset, None where it is in the log alone.
     """

@@ -1,1 +1,1 @@
-"""Restores a cluster's controllers from an image: what brokers' disks show, the state to restore, its files."""
+"""Restores a cluster's controllers from an image: the facts on brokers' disks, the state to restore, its files."""

@@ -1,4 +1,4 @@
-"""What the log directories of brokers show: which replicas there are, and whose log goes furthest."""
+"""The facts in the log directories of brokers: their replicas, and the logs that go furthest."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class FoundReplica:
 class BrokerFacts:
     """The log directories that were given, by broker and by partition.
 
-    `complete` are the brokers all of whose registered log directories were given, as far as registrations say: what
-    they don't show, these brokers don't have. `clean_epochs` has the broker epoch of each given broker's orderly
-    shutdown, None for one that did not end in order.
+    `complete` are the brokers whose registered log directories were all given, as far as registrations show: replicas
+    that are not in them do not exist on these brokers. `clean_epochs` has the broker epoch of each given broker's
+    orderly shutdown, None for a broker without one.
     """
 
     directories: tuple[BrokerDirectory, ...] = ()
@@ -43,7 +43,7 @@ class BrokerFacts:
 
 
 def broker_facts(directories: Sequence[BrokerDirectory], newest: MetadataImage) -> BrokerFacts:
-    """Put the directories together; `newest` has the registrations that say which directories a broker has.
+    """Combine the directories; `newest` has the registrations with the directories of each broker.
 
     Raises UsageError for a directory that is given twice, and for a partition that two directories of a broker hold.
     """
@@ -76,5 +76,5 @@ def _are_all(broker: int, given: Iterable[BrokerDirectory], newest: MetadataImag
 
 
 def _clean_epoch(given: Iterable[BrokerDirectory]) -> int | None:
-    """The broker writes one epoch into each of its log directories; Kafka takes the highest."""
+    """The broker epoch of an orderly shutdown; a broker writes one into each log directory, Kafka takes the highest."""
     return max((one.clean_epoch for one in given if one.clean_epoch is not None), default=None)

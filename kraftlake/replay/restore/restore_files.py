@@ -32,9 +32,9 @@ def check_target(target: str | os.PathLike[str]) -> Path:
 def write_restore(plan: RestorePlan, target: str | os.PathLike[str]) -> int:
     """Write `ID/meta.properties` and `ID/__cluster_metadata-0/….checkpoint` for each voter; returns a snapshot's size.
 
-    They are made in a temporary folder beside `target`, for their owner only, and appear there at once; the snapshots
-    hold all secrets. Raises as `check_target`, UnwritableMetadataError for what the image's metadata.version can't
-    express, EnvironmentFaultError where the disk refuses; nothing is left behind then.
+    The files are made in a temporary folder beside `target`, for their owner only, and appear there at once; the
+    snapshots hold all secrets. Raises as `check_target`, UnwritableMetadataError for state that the image's
+    metadata.version can't express, EnvironmentFaultError where the disk refuses; no files remain then.
     """
     instance(plan, RestorePlan, "a planned restore")
     path = check_target(target)

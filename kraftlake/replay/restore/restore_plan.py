@@ -1,7 +1,7 @@
-"""Plans a restore: reads the source and the brokers' directories, and says what will be written and what will be lost.
+"""Plans a restore: reads the source and the brokers' directories, and returns the files to write and the losses.
 
-Source of what a controller and a broker check when they start: org.apache.kafka.raft.KafkaRaftClient,
-KafkaMetadataLog, VoterSet and org.apache.kafka.metadata.properties.MetaPropertiesEnsemble.
+Source of the checks by a starting controller and broker: org.apache.kafka.raft.KafkaRaftClient, KafkaMetadataLog,
+VoterSet and org.apache.kafka.metadata.properties.MetaPropertiesEnsemble.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from kraftlake.runtime.moments import Moment
 from kraftlake.runtime.words import counted, in_words
 
 MARGIN: Final = 1_000_000
-"""How far offsets, epochs and producer ids go above everything that is known, unless told otherwise."""
+"""The default margin of offsets, epochs and producer ids above all known ones."""
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 _KRAFT_VERSIONS: Final = (0, 1)
 _KRAFT_VERSION_1_FROM: Final = 21
 """The level of metadata.version 3.9-IV0, on which kraft.version 1 depends."""
 _NAMED: Final = 5
-"""How many partitions a warning names."""
+"""The number of partitions that a warning names."""
 
 
 @attrs.frozen(kw_only=True)
@@ -64,13 +64,13 @@ class RestoredVoter:
 
 @attrs.frozen(kw_only=True)
 class RestorePlan:
-    """What will be written, and what will be lost.
+    """The plan of a restore: the state to write, and the losses.
 
     `image` is the one to restore; `at` and `newest_offset` are the offset restored and the newest one known, of the log
     `newest_in`. `logs_of` are the brokers whose logs choose the ISRs; without any the newest image does. `lost` are the
     changes from the newest known image to the one at the offset. `strays` are the partitions, by broker, whose folders
-    in the directories given a broker will set aside as strays when it starts. `others` are the brokers' own copies of
-    the metadata log by their paths, each compared with the source's.
+    in the given directories a starting broker will set aside as strays. `others` are the brokers' own copies of the
+    metadata log by their paths, each compared with the source's.
     """
 
     at: MetadataImage
@@ -91,12 +91,12 @@ class RestorePlan:
 
     @property
     def checkpoint_name(self) -> str:
-        """The name of the snapshot file, which states the offset and the epoch that the new log goes on from."""
+        """The name of the snapshot file, with the offset and the epoch from which the new log continues."""
         return snapshot_name(self.image.offset + 1, self.image.provenance.epoch)
 
     @property
     def voters_record(self) -> VotersRecord | None:
-        """The voters as the snapshot states them; None for static ones, which the controllers' configuration names."""
+        """The voters as a record of the snapshot; None for static ones, which the controllers' configuration names."""
         if self.kraft_version < 1:
             return None
         feature = KRaftVersionFeature(
@@ -157,11 +157,11 @@ def plan_restore(
     """Plan the restore of the image at `at` (an offset or a time, None is the end) to the `voters` (id, host, port).
 
     `broker_dirs` are log directories of brokers that are down. `kraft_version` and the name of the controllers'
-    `listener` are those of the log unless given. Offsets and epochs are `margin` above everything that the source and
-    the directories show. A voter whose directory is one of `broker_dirs` keeps its directory id, others get one of
-    `new_id`. Raises UsageError for arguments that contradict each other or the cluster, and for a snapshot of unknown
-    offset alone, NotASourceError for what is no broker's directory, UnwritableMetadataError for an image that can't be
-    written, else as a replay.
+    `listener` are those of the log unless given. Offsets and epochs are `margin` above all in the source and the
+    directories. A voter whose directory is one of `broker_dirs` keeps its directory id, others get one of `new_id`.
+    Raises UsageError for arguments that contradict each other or the cluster, and for a snapshot of unknown offset
+    alone, NotASourceError for a path that is not a broker's directory, UnwritableMetadataError for an image that can't
+    be written, else as a replay.
     """
     instance(source, LogSource, "an opened source")
     margin = whole(margin, "a margin", least=1)
@@ -237,7 +237,7 @@ def _cluster_id(source: LogSource, directories: Iterable[BrokerDirectory]) -> st
 
 
 def _newest(source: LogSource, end: Replay, copies: Sequence[LogCopy]) -> tuple[MetadataImage, str]:
-    """The newest image that the source or a broker's own copy of the log has, and where."""
+    """The newest image of the source or of a broker's own copy of the log, and its place."""
     furthest = max(_sound(copies), key=lambda copy: copy.position, default=None)
     if furthest is None or furthest.position <= (end.image.provenance.epoch, source.end_offset):
         return end.image, source.name
@@ -245,7 +245,7 @@ def _newest(source: LogSource, end: Replay, copies: Sequence[LogCopy]) -> tuple[
 
 
 def _other_histories(source: LogSource, copies: Sequence[LogCopy]) -> dict[str, LogComparison]:
-    """How the log of each broker's copy compares with that of the source."""
+    """The comparison of the log of each broker's copy with that of the source."""
     if not copies:
         return {}
     ours = read_copy(LogCopy(path=source.path), source.reader)
@@ -253,7 +253,7 @@ def _other_histories(source: LogSource, copies: Sequence[LogCopy]) -> dict[str, 
 
 
 def _history_warnings(source: LogSource, others: Mapping[str, LogComparison], newest_in: str) -> Iterable[str]:
-    """Sentences on the brokers' copies that are not known to be of the history that is restored."""
+    """Sentences on the brokers' copies that are not known to belong to the restored history."""
     for path, found in others.items():
         if found.differs:
             ours, theirs = ("nothing" if held is None else held_words(found, held) for held in found.alone)
@@ -335,7 +335,7 @@ def _strays(image: MetadataImage, directories: Iterable[BrokerDirectory]) -> dic
 def _warnings(
     replay: Replay, newest: MetadataImage, copies: Iterable[LogCopy], facts: BrokerFacts, special: RestoredPartitions
 ) -> Iterable[str]:
-    """Sentences on what the directories don't show, and on partitions that differ from the state at the offset."""
+    """Sentences on gaps in the directories, and on partitions that differ from the state at the offset."""
     for copy in copies:
         if copy.fault is not None:
             yield f"{copy.path} is read up to a fault only: {copy.fault}"

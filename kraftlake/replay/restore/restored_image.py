@@ -1,4 +1,4 @@
-"""The image to restore: the cluster at an offset, with what the brokers' present state makes necessary."""
+"""The image to restore: the cluster at an offset, with the changes that the brokers' present state requires."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kraftlake.replay.restore.restored_partition import MAX_EPOCH, in_sync_repli
 from kraftlake.runtime.errors import UnwritableMetadataError
 
 CRASHED: Final = -1
-"""The broker epoch that a broker states when it registers after a shutdown that was not in order."""
+"""The broker epoch that a broker states when it registers after an unclean shutdown."""
 
 
 @attrs.frozen(kw_only=True)
 class RestoredPartitions:
-    """Names of partitions that were not restored as they were at the offset, by what is special about them.
+    """Names of partitions that were not restored as they were at the offset, by the kind of deviation.
 
     `moved` come back as reassignments from the replicas that have their records; `lacking` had in-sync replicas
     whose logs lack records; `unseen` have in-sync replicas whose logs were not shown, though others' were; `missing`
@@ -50,11 +50,11 @@ def restored_image(
     voters: Collection[int],
     margin: int,
 ) -> tuple[MetadataImage, RestoredPartitions]:
-    """The image to restore of the one `at` an offset, where `newest` is the newest known one.
+    """The image to restore from the one `at` an offset, where `newest` is the newest known one.
 
     Brokers are fenced until they register anew, controllers other than `voters` are left out, partitions are those of
     `restored_partition`, the next block of producer ids begins `margin` above the highest that is known. Everything
-    else is as it was. Raises UnwritableMetadataError for an epoch that exceeds Kafka's 32 bits.
+    else is unchanged. Raises UnwritableMetadataError for an epoch that exceeds Kafka's 32 bits.
     """
     topics, special = _topics(at.topics, newest.topics, facts, margin=margin)
     controllers = HashTrieMap({id_: one for id_, one in at.cluster.controllers.items() if id_ in voters})
@@ -72,9 +72,9 @@ def restored_image(
 def _brokers(at: MetadataImage, newest: MetadataImage, facts: BrokerFacts) -> HashTrieMap[int, BrokerRegistration]:
     """The registrations at the offset, and those of brokers that came later, fenced.
 
-    A controller takes a broker that registers for one whose disk lost records unless the broker states the epoch of its
-    registration, and then removes the broker from ISRs (KIP-966). The broker states the epoch under which it shut down
-    in order, else none; where its directories were given, that epoch is known, and its logs have been looked at.
+    A controller assumes that a registering broker's disk lost records unless the broker states the epoch of its
+    registration, and then removes the broker from ISRs (KIP-966). The broker states the epoch of its clean shutdown,
+    else none; where its directories were given, that epoch is known, and its logs were examined.
     """
     later = {
         # features of the newest metadata.version may be more than the one at the offset can express

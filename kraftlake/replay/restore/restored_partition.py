@@ -1,8 +1,8 @@
 """The state of one partition to restore: placed as at the offset, led by replicas that lack no record.
 
-A restored leader must have all acknowledged records, whatever the state at the offset says of leader and ISR: its
-followers cut their logs to its own. Leader and ISR are therefore facts about the brokers' disks, taken from the logs
-where these are shown, else from the newest image; the state at the offset decides only which replicas there shall be.
+A restored leader must have all acknowledged records, whatever its leader and ISR are in the state at the offset:
+followers truncate their logs to the leader's. Leader and ISR are therefore facts about the brokers' disks, taken from
+the logs where these are shown, else from the newest image; the state at the offset decides only the set of replicas.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class InSyncReplicas:
 def in_sync_replicas(
     known: PartitionRegistration, found: Mapping[int, FoundReplica], complete: frozenset[int]
 ) -> InSyncReplicas:
-    """Who certainly has every acknowledged record of a partition.
+    """The replicas that certainly have every acknowledged record of a partition.
 
     `known` is its newest known state, `found` its replicas in the directories given, `complete` the brokers whose
-    directories were all given. The log of the highest rank has every record that was acknowledged, as that of the last
-    leader or of a follower that has a prefix of it; one with the same end is the same log. An in-sync replica whose log
-    was not shown is trusted as long as no log shows a later leader epoch than the newest image; beside one, only
-    in-sync replicas are.
+    directories were all given. The log of the highest rank has every acknowledged record, as that of the last leader or
+    of a follower that has a prefix of it; a log with the same end is the same log. An in-sync replica whose log was not
+    shown is trusted as long as no log has a later leader epoch than the newest image; next to such a replica, only
+    in-sync replicas are trusted.
     """
     trusted = known.isr or known.elr
     if not found:
@@ -69,8 +69,8 @@ def restored_partition(
 ) -> PartitionRegistration:
     """The state to restore of a partition that was `at` at the offset; `newest` is its newest known state, if any.
 
-    Without a leader, as Kafka leaves partitions whose brokers are all gone: the first broker of the ISR that comes back
-    is elected, under the next leader epoch. Leader epoch and partition epoch are `margin` above the highest that either
+    The partition has no leader, as in Kafka when all its brokers are gone: the first broker of the ISR that returns is
+    elected, under the next leader epoch. Leader epoch and partition epoch are `margin` above the highest that either
     state or a log shows. Where none of the replicas at the offset is in sync, the partition has moved since: it is
     restored as being moved back, a reassignment under way from the replicas that have its records.
     """
@@ -105,7 +105,7 @@ def _directories(
     newest: PartitionRegistration | None,
     found: Mapping[int, FoundReplica],
 ) -> tuple[Uuid, ...]:
-    """The directory of each replica: where its log was found, else where the states say it is, the newest first.
+    """The directory of each replica: of its log where found, else by the states, the newest first.
 
     A replica whose directory is not one of its broker's is offline to Kafka. Where the state at the offset has no
     directories, its metadata.version may have none.

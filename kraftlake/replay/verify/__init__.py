@@ -1,1 +1,1 @@
-"""Every check of a source, and the report of what is wrong."""
+"""The checks of a source, and the report of their problems."""

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def check_chain(reader: LogReader, findings: Findings, at_least: ChainLink | None) -> None:
-    """Report rows that are not those of the lake's chain, and a log that is less than it once was.
+    """Report rows that are not those of the lake's chain, and a log that is shorter than it once was.
 
     `at_least` is an offset that the log held, with the hash there, as an import printed them. Raises UsageError for a
-    hash where the source is no lake.
+    hash where the source is not a lake.
     """
     log = reader.log if isinstance(reader, LakeReader) else None
     if at_least is not None:

@@ -14,9 +14,9 @@ _NO_LEADER = -1
 class ReferenceCheck:
     """A publisher that checks every partition that a metadata delta has changed.
 
-    Its leader and its ISR must be among its replicas. A replica on a broker that never registered, or no longer is
-    registered, is only a note: brokers may be unregistered while partitions still name them. (That topics exist is
-    checked by the replay.)
+    The leader and the ISR of a partition must be among its replicas. A replica on a broker that never registered, or no
+    longer is registered, is only a note: brokers may be unregistered while partitions still name them. (The replay
+    checks that topics exist.)
     """
 
     def __init__(self, findings: Findings) -> None:

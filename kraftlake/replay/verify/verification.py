@@ -45,15 +45,15 @@ def verify_source(
 ) -> VerifyReport:
     """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
 
-    A snapshot is compared with the replay at its end. What keeps a Kafka node from starting is a problem as well: a
-    start above 0 that no snapshot covers, unknown control records, unreadable files beside the log. Problems of the
-    source are reported, never raised. A torn tail is no problem; it has a field of its own. Notes are no problems:
-    replicas on brokers that are not registered, a bootstrap checkpoint that the head of the log does not repeat, a
-    snapshot ahead of the log. `progress` is called after each batch.
+    A snapshot is compared with the replay at its end. A fault that keeps a Kafka node from starting is a problem as
+    well: a start above 0 that no snapshot covers, unknown control records, unreadable files beside the log. Problems of
+    the source are reported, never raised. A torn tail is not a problem; it has a field of its own. Notes are not
+    problems: replicas on brokers that are not registered, a bootstrap checkpoint that the head of the log does not
+    repeat, a snapshot ahead of the log. `progress` is called after each batch.
 
     A lake's rows are compared with its chain of hashes, and its derived tables are read from end to end. `at_least` is
     an offset that the log once held, in a lake with the hash there: a shorter log or another hash is a problem. Raises
-    UsageError for a hash with a source that is no lake.
+    UsageError for a hash with a source that is not a lake.
     """
     findings = Findings(source.reader)
     if isinstance(source.reader, MetadataDirectory):
@@ -325,10 +325,10 @@ class _Verification:
             )
 
     def _without_leftovers(self, log: MetadataImage, snapshot: SnapshotReader, image: MetadataImage) -> MetadataImage:
-        """The snapshot's image without the configs that Kafka keeps of topics which it deletes as it catches up.
+        """The snapshot's image without the configs that Kafka keeps for topics that it deletes while catching up.
 
         A node that loads a topic's creation, config and removal in one delta leaves the config in its image, and so in
-        its snapshots. That is no damage, and every node that was restarted may have it.
+        its snapshots. The leftover is not damage, and every node that was restarted may have it.
         """
         ours, theirs = log.configs.resource_data, image.configs.resource_data
         gone = [
@@ -350,7 +350,7 @@ class _Verification:
         return attrs.evolve(image, configs=attrs.evolve(image.configs, resource_data=theirs))
 
     def _report_stop(self, error: KraftlakeError, loader: MetadataBatchLoader | None) -> None:
-        """Reading stopped: the check of the files has reported it already where these are Kafka's files."""
+        """Report the error that stopped the reading, unless the check of Kafka's files has already reported it."""
         offset = getattr(error, "offset", None)
         message = getattr(error, "message", None) or str(error)
         self._findings.add(
@@ -360,7 +360,7 @@ class _Verification:
         self._findings.note(f"Nothing after offset {at} was replayed.")
 
     def check_bootstrap(self) -> None:
-        """Note where the head of the log does not repeat the bootstrap records, as a controller writes it."""
+        """Add a note where the head of the log does not repeat the bootstrap records, as a controller writes it."""
         bootstrap = next((s for s in self._reader.snapshots if s.bootstrap and s.finished), None)
         if bootstrap is None or self._reader.start_offset > 0 or not self.records:
             return

@@ -1,4 +1,4 @@
-"""What a verification found."""
+"""The result of a verification."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class VerifyReport:
-    """`problems` in the order of offsets, those of the log first; `more_problems` counts those beyond the limit.
+    """The result; `problems` are in the order of offsets, those of the log first, `more_problems` counts those omitted.
 
-    `notes` are no faults. `batches` and `records` count what was read of the log, `replayed` the offsets that were
+    `notes` are not faults. `batches` and `records` count those read from the log, `replayed` the offsets that were
     replayed, `snapshot_records` the records read of the snapshots, `snapshots_compared` the snapshots that were
-    compared with a replay. `torn_tail` is the beginning of a batch at the end of the log, which is no problem: a node
-    that was killed, or whose log was copied while it ran, leaves one. `chain` is a lake's chain of hashes.
+    compared with a replay. `torn_tail` is the beginning of a batch at the end of the log, which is not a problem: a
+    node that was killed, or whose log was copied while it ran, leaves one. `chain` is a lake's chain of hashes.
     """
 
     source: str
@@ -39,12 +39,12 @@ class VerifyReport:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no problem."""
         return not self.problems
 
     @property
     def first_bad_offset(self) -> int | None:
-        """The lowest offset of the log that something is wrong at; None where no fault is about the log's offsets."""
+        """The lowest offset of the log with a problem; None where no problem concerns the log's offsets."""
         return min((p.offset for p in self.problems if p.offset is not None and not p.in_snapshot), default=None)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""How a follower fetches from its leader, and how a replica is copied to another log directory."""
+"""Fetching of a follower from its leader, and copying of a replica to another log directory."""

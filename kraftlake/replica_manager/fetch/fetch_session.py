@@ -1,4 +1,4 @@
-"""The follower's side of a fetch session, whose requests name only what has changed (KIP-227)."""
+"""The follower's side of a fetch session, whose requests name only changes (KIP-227)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FetchSession:
         return changed, forgotten
 
     def was_not_heard(self, name: TopicPartition) -> None:
-        """Let the leader send a partition's state again: the follower has dropped its last answer.
+        """Request a partition's state from the leader again: the follower has dropped the leader's last answer.
 
         The next request forgets the partition, and the one after that adds it again. Kafka's follower does neither, and
         its high watermark stays behind until the partition changes again.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaState(Enum):
-    """What a fetcher does with a partition."""
+    """The state of a partition in a fetcher."""
 
     TRUNCATING = "truncating"
     FETCHING = "fetching"
@@ -28,7 +28,7 @@ class ReplicaState(Enum):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class PartitionFetchState:
-    """The next offset to fetch of a partition, and what has to happen before.
+    """The next offset to fetch of a partition, and the work required before.
 
     `lag` is the leader's high watermark minus `fetch_offset` (at least 0), None before the first answer. The partition
     is not fetched before the clock reads `ready_at_ns`. Source: org.apache.kafka.server.PartitionFetchState.
@@ -54,7 +54,7 @@ class PartitionFetchState:
 
 
 class FetchStates:
-    """The partitions of a fetcher, the one served last at the end, so that none starves.
+    """The partitions of a fetcher; the last one served is at the end, so that none starves.
 
     A partition that fails is delayed by `replica.fetch.backoff.ms`. Source:
     org.apache.kafka.common.internals.PartitionStates.
@@ -107,13 +107,13 @@ class FetchStates:
         )
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Stop to fetch these partitions; returns the fetch offsets of those that were fetched."""
+        """Stop fetching these partitions; returns the fetch offsets of those that were fetched."""
         with self._lock:
             mine = self._states
             return {name: mine.pop(name).fetch_offset for name in partitions if name in mine} if mine else {}
 
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
-        """Stop to fetch; returns where another fetcher of the same leader continues."""
+        """Stop fetching all partitions; returns the states at which another fetcher of the same leader continues."""
         with self._lock:
             states, self._states = self._states, {}
         return {

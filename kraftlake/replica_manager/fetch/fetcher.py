@@ -63,16 +63,16 @@ class Fetcher(Protocol):
         """End without waiting: after this call the fetcher has no partitions and touches no log."""
 
     def await_shutdown(self, timeout_s: float) -> bool:
-        """Wait after `shutdown` until the fetcher's thread has ended; False where it still runs."""
+        """Wait after `shutdown` until the fetcher's thread has ended; False if it still runs."""
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
         """Fetch these partitions too; a partition that is fetched at the same leader epoch keeps its state."""
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Stop to fetch these partitions; returns the fetch offsets of those that were fetched."""
+        """Stop fetching these partitions; returns the fetch offsets of those that were fetched."""
 
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
-        """Stop to fetch; returns where another fetcher of the same leader continues."""
+        """Stop fetching all partitions; returns the states at which another fetcher of the same leader continues."""
 
     def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:
         """Truncate a partition to `offset`, or to its fetch offset if that is lower, before the next fetch."""
@@ -82,4 +82,4 @@ class FetcherFactory(Protocol):
     """Creates fetchers."""
 
     def __call__(self, fetcher_id: int, leader: BrokerEndPoint) -> Fetcher:
-        """A fetcher that is not started; `fetcher_id` distinguishes the fetchers of one leader."""
+        """Return a new fetcher, not started; `fetcher_id` distinguishes the fetchers of one leader."""

@@ -16,14 +16,14 @@ from kraftlake.runtime.log import get_logger
 _log = get_logger(__name__)
 
 LONGEST_JOIN_S: Final = 30.0
-"""The longest time that `close` waits for all threads together."""
+"""The maximum time that `close` waits for all threads together."""
 
 
 class FetcherManager:
     """Fetchers by (leader id, fetcher id), each for one address of its leader.
 
-    `failed_partitions` are the partitions that could not be fetched; adding or removing a partition takes it out. Only
-    `close` waits for the threads of ended fetchers, without the lock. Source: kafka.server.AbstractFetcherManager.
+    `failed_partitions` are the partitions that could not be fetched; adding or removing a partition clears its entry.
+    Only `close` waits for the threads of ended fetchers, without the lock. Source: kafka.server.AbstractFetcherManager.
     """
 
     def __init__(self, factory: FetcherFactory, fetchers: int, listener: TransitionListener | None = None) -> None:
@@ -75,7 +75,7 @@ class FetcherManager:
         self.failed_partitions.add(partition)
 
     def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Stop to fetch these partitions; returns the fetch offsets of those that were fetched. Ends no fetcher."""
+        """Stop fetching these partitions; returns the fetch offsets of those that were fetched. Ends no fetcher."""
         wanted = list(partitions)
         positions: dict[TopicPartition, int] = {}
         with self._lock:
@@ -99,7 +99,7 @@ class FetcherManager:
             return self._fetchers.get((leader_id, self.fetcher_id(partition)))
 
     def resize(self, fetchers: int) -> None:
-        """Change the number of fetchers for each leader, and assign every partition anew."""
+        """Change the number of fetchers for each leader, and reassign every partition."""
         with self._lock:
             if fetchers == self._fetchers_per_broker:
                 return
@@ -160,7 +160,7 @@ def _name(leader: BrokerEndPoint, fetcher_id: int) -> FetcherName:
 
 @lru_cache(maxsize=65_536)
 def java_hash(text: str) -> int:
-    """Java's String.hashCode: of UTF-16 code units, as a signed 32-bit integer."""
+    """Return Java's String.hashCode: of UTF-16 code units, as a signed 32-bit integer."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for place in range(0, len(units), 2):

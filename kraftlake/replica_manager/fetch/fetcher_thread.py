@@ -68,11 +68,11 @@ class ReplicaFetcherThread:
         self._news.set()
 
     def remove_partitions(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Stop to fetch these partitions."""
+        """Stop fetching these partitions."""
         return self.fetcher.remove_partitions(partitions)
 
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
-        """Stop to fetch."""
+        """Stop fetching all partitions."""
         return self.fetcher.remove_all_partitions()
 
     def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:

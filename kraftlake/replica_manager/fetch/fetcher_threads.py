@@ -1,4 +1,4 @@
-"""Makes the fetchers of a broker whose leaders are reached over the network: each a state machine with a thread."""
+"""Creates the fetchers of a broker whose leaders are reached over the network: each a state machine with a thread."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from kraftlake.runtime.fault_handler import FaultHandler
 
 @attrs.frozen(kw_only=True)
 class FetcherThreads:
-    """The `FetcherFactory` of a replica manager for other brokers' leaders, and that for log directories.
+    """The two `FetcherFactory` functions of a replica manager: for other brokers' leaders, and for log directories.
 
-    `manager` gives the replica manager, which is made with both. Source: kafka.server.ReplicaFetcherManager,
+    `manager` returns the replica manager, whose constructor needs both. Source: kafka.server.ReplicaFetcherManager,
     kafka.server.ReplicaAlterLogDirsManager.
     """
 
@@ -31,7 +31,7 @@ class FetcherThreads:
     follower_quota: ReplicationQuota | None = None
 
     def of_leader(self, fetcher_id: int, leader: BrokerEndPoint) -> ReplicaFetcherThread:
-        """A fetcher of another broker's partitions."""
+        """Create a fetcher of another broker's partitions."""
         manager = self.manager()
         context = manager.context
         end_point = RemoteLeaderEndPoint(
@@ -43,7 +43,7 @@ class FetcherThreads:
         return self._thread(ReplicaFetcher(fetcher_id, end_point, manager, quota=self.follower_quota))
 
     def of_log_dirs(self, fetcher_id: int, leader: BrokerEndPoint) -> ReplicaFetcherThread:
-        """A fetcher that moves replicas between log directories; the leader is this broker."""
+        """Create a fetcher that moves replicas between log directories; the leader is this broker."""
         return self._thread(LogDirFetcher(fetcher_id, leader, self.manager()))
 
     def _thread(self, fetcher: ReplicaFetcher) -> ReplicaFetcherThread:

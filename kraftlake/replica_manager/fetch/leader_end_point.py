@@ -22,10 +22,10 @@ class LeaderUnreachableError(KraftlakeError):
 
 @attrs.frozen(kw_only=True)
 class FetchRequest:
-    """A follower's fetch. In a session (KIP-227), `partitions` are those that differ from the last request.
+    """A follower's fetch. In a session (KIP-227), `partitions` are those changed since the last request.
 
     `session_id` 0 with `session_epoch` 0 requests a session, epoch −1 ends one. `forgotten` partitions leave the
-    session; so do those of `forgotten_ids`, by the topic ids that they came into it with: the topic may be deleted.
+    session; so do those of `forgotten_ids`, by the topic ids under which they entered it: the topic may be deleted.
     """
 
     params: FetchParams
@@ -38,9 +38,9 @@ class FetchRequest:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchedPartition:
-    """The leader's answer for one partition; `data` has whole batches, of which the last may be cut off.
+    """The leader's answer for one partition; `data` has whole batches, except that the last one may be truncated.
 
-    `topic_id` is the one that the partition was asked for by. What follows `diverging_epoch` is for consumers.
+    `topic_id` is the id in the request. The fields after `diverging_epoch` are for consumers.
     """
 
     error: ErrorCode = ErrorCode.NONE
@@ -58,7 +58,7 @@ class FetchedPartition:
 class FetchResponse:
     """The leader's answer; with an error for the whole request, `partitions` is empty.
 
-    In a session, partitions without news are left out.
+    In a session, unchanged partitions are omitted.
     """
 
     error: ErrorCode = ErrorCode.NONE
@@ -68,7 +68,7 @@ class FetchResponse:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class EpochEndOffset:
-    """The answer to OffsetsForLeaderEpoch: the end of the epoch, None where it is unknown."""
+    """The answer to OffsetsForLeaderEpoch: the end of the epoch, None if unknown."""
 
     error: ErrorCode = ErrorCode.NONE
     end: OffsetAndEpoch | None = None
@@ -97,7 +97,7 @@ class LeaderEndPoint(Protocol):
     def epoch_end_offsets(
         self, epochs: Mapping[TopicPartition, tuple[int, int]]
     ) -> Mapping[TopicPartition, EpochEndOffset]:
-        """The ends of leader epochs, asked for by (current leader epoch, epoch)."""
+        """The ends of leader epochs, requested by (current leader epoch, epoch)."""
 
     def earliest_offset(self, partition: TopicPartition, current_leader_epoch: int) -> int:
         """The leader's log start offset. Raises ReplicationError with the leader's error."""

@@ -1,4 +1,4 @@
-"""This broker's own replicas as the leader of their future logs."""
+"""The local broker's replicas as leaders of their future logs."""
 
 from __future__ import annotations
 
@@ -66,4 +66,4 @@ class LocalEndPoint:
         return self._manager.partition_or_raise(partition).local_log.log_end_offset
 
     def close(self) -> None:
-        """Do nothing: no call waits."""
+        """Return without action: no call waits."""

@@ -38,7 +38,7 @@ class Promotion(Enum):
 
 @attrs.define(eq=False)
 class Move:
-    """The move of a replica to another log directory; `from_directory` is the id of its present directory."""
+    """The move of a replica to another log directory; `from_directory` is the id of its current directory."""
 
     topic_id: Uuid
     from_directory: Uuid | None
@@ -50,7 +50,7 @@ class LogDirFetcher(ReplicaFetcher):
 
     A future log that has caught up is reported to the controller (AssignReplicasToDirs). It replaces the replica's log
     once the controller has accepted the report and if it is still caught up. When a reported move is cancelled, the
-    present directory is reported again.
+    current directory is reported again.
     """
 
     into_future_logs = True
@@ -69,12 +69,12 @@ class LogDirFetcher(ReplicaFetcher):
             return {name: move.promotion for name, move in self._moves.items()}
 
     def do_work(self) -> bool:
-        """Run one round; False when nothing was copied, so that the driver waits."""
+        """Run one round; False if nothing was copied, so that the driver waits."""
         before = self.bytes
         return super().do_work() and self.bytes > before
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
-        """Move these replicas too, except those whose future log has replaced the log already."""
+        """Move these replicas too, except those whose future log has already replaced the log."""
         with self._lock:
             moving: dict[TopicPartition, InitialFetchState] = {}
             for name, state in states.items():

@@ -39,12 +39,12 @@ _NO_ANSWER = EpochEndOffset(error=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 class RemoteLeaderEndPoint:
-    """A `LeaderEndPoint` with one connection, which is made by the first call and again by the first after a failure.
+    """A `LeaderEndPoint` with one connection, opened by the first call, and reopened by the first call after a failure.
 
-    `connect` says how (TLS, SASL), how long connecting may take, and which answers are too large: it must allow more
-    than `replica.fetch.response.max.bytes` and the largest batch together. The leader has `timeout_s`
+    `connect` has the connection's security (TLS, SASL), its timeout, and the maximum size of an answer: more than
+    `replica.fetch.response.max.bytes` and the largest batch together. The leader has `timeout_s`
     (`replica.socket.timeout.ms`) for each answer. Fetches name topics by the ids in the request; the ids of a session
-    are kept, since partitions that leave it are named by their ids, too. Source: kafka.server.RemoteLeaderEndPoint,
+    are kept, since partitions that leave it are also named by id. Source: kafka.server.RemoteLeaderEndPoint,
     kafka.server.BrokerBlockingSender.
     """
 
@@ -65,7 +65,7 @@ class RemoteLeaderEndPoint:
         """The partitions of the session by topic id and number; `_ids` has the ids."""
 
     def fetch(self, request: FetchRequest) -> FetchResponse:
-        """Fetch; a partition is answered under the name that its id had in the request that put it into the session."""
+        """Fetch; a partition is answered under the name that its id had in the request that added it to the session."""
         params = request.params
         header = FetchHeader(
             replica_id=params.replica_id,
@@ -94,7 +94,7 @@ class RemoteLeaderEndPoint:
         return self._ask(ask)
 
     def _update_session(self, request: FetchRequest) -> list[tuple[Uuid, list[int]]]:
-        """Note the partitions that the leader will have in the session; returns those that leave it, by topic id."""
+        """Note the partitions that the leader will have in the session; returns the leaving ones, by topic id."""
         if request.session_epoch <= FIRST_EPOCH:
             self._ids.clear()
             self._names.clear()
@@ -199,7 +199,7 @@ class RemoteLeaderEndPoint:
         return answer
 
     def _maybe_disconnect(self) -> None:
-        """Close the connection, unless a call uses it, which does so at its end."""
+        """Close the connection; if a call uses it, the call closes it at its end."""
         if self._calling.acquire(blocking=False):
             try:
                 node, self._node = self._node, None

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _log = get_logger(__name__)
 _NOTHING = LogAppendInfo()
-"""The result for a partition without new data: most of thousands of partitions have none in a round."""
+"""The result for a partition without new data, shared because most of thousands of partitions have none in a round."""
 
 
 class ReplicaFetcher(FetchStates):
@@ -101,7 +101,7 @@ class ReplicaFetcher(FetchStates):
     # calls of the driver
 
     def do_work(self) -> bool:
-        """Run one round; False when there was nothing to fetch, so that the driver waits `replica.fetch.backoff.ms`."""
+        """Run one round; False if nothing was fetched, so that the driver waits `replica.fetch.backoff.ms`."""
         self.maybe_truncate()
         request = self.build_fetch()
         if request is None:
@@ -247,7 +247,7 @@ class ReplicaFetcher(FetchStates):
     # one partition
 
     def _append(self, name: TopicPartition, state: PartitionFetchState, fetched: FetchedPartition) -> bool:
-        """Append the answer of one partition; False when the partition has to be delayed."""
+        """Append the answer of one partition; False if the partition has to be delayed."""
         try:
             info = self._append_to_log(name, state, fetched)
         except CorruptRecordError as error:
@@ -303,7 +303,7 @@ class ReplicaFetcher(FetchStates):
             return info
 
     def _handle_error(self, name: TopicPartition, state: PartitionFetchState, error: ErrorCode) -> bool:
-        """Handle a partition's error; True when the partition has to be delayed."""
+        """Handle a partition's error; True if the partition has to be delayed."""
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             return not self._handle_out_of_range(name, state)
         if error is ErrorCode.FENCED_LEADER_EPOCH:
@@ -326,10 +326,11 @@ class ReplicaFetcher(FetchStates):
         return True
 
     def _offset_after_truncation(self, name: TopicPartition, state: PartitionFetchState) -> PartitionFetchState:
-        """The state after OFFSET_OUT_OF_RANGE.
+        """Return the state after OFFSET_OUT_OF_RANGE.
 
-        A leader's log that ends below ours: truncate to its end. One that starts above our end: restart our log at its
-        start. Otherwise the leader's log has grown to our end meanwhile, and the fetch continues there.
+        If the leader's log ends below the local log, truncate to its end. If it starts above the local end, restart the
+        local log at its start. Otherwise the leader's log has meanwhile grown to the local end, and the fetch continues
+        there.
         """
         log, epoch = self._log_of(name), state.current_leader_epoch
         leader_end = self._end_point.latest_offset(name, epoch)
@@ -352,12 +353,12 @@ class ReplicaFetcher(FetchStates):
         )
 
     def _fail_fenced(self, name: TopicPartition, state: PartitionFetchState) -> None:
-        """Remove the partition: the leader has a later epoch, and only new metadata tells it."""
+        """Remove the partition: the leader has a later epoch, which only new metadata provides."""
         epoch = state.current_leader_epoch
         self._fail(name, "fetch", FencedLeaderEpochError(f"the leader has a later epoch than {epoch}"))
 
     def _truncate_by(self, name: TopicPartition, answer: EpochEndOffset | None) -> None:
-        """Truncate by the leader's answer about the end of our latest epoch.
+        """Truncate by the leader's answer about the end of the local log's latest epoch.
 
         Without an answer, because the log has no epochs, truncate to the fetch offset, which is the high watermark.
         """
@@ -402,5 +403,5 @@ class ReplicaFetcher(FetchStates):
         fetchers.add_failed_partition(name)
 
     def _is_held_back(self, name: TopicPartition, state: PartitionFetchState) -> bool:
-        """Whether the quota delays the partition: never one that is in sync, so that a quota shrinks no ISR."""
+        """Whether the quota delays the partition: never an in-sync one, so that a quota shrinks no ISR."""
         return not state.is_in_sync and self._quota.is_throttled(name) and self._quota.is_exceeded()

@@ -11,9 +11,9 @@ _log = get_logger(__name__)
 def truncation_offset(log: PartitionLog, end: OffsetAndEpoch | None, fetch_offset: int) -> tuple[int, bool]:
     """The offset to truncate to, and whether the truncation is complete.
 
-    `end` is the leader's end of the largest epoch at or below the log's latest one; None, where the leader knows no
-    such epoch, truncates to `fetch_offset`. When the log lacks that epoch, the log truncates to the end of the epoch
-    before it, and the leader has to be asked about that epoch.
+    `end` is the leader's end of the largest epoch at or below the log's latest one; if it is None, because the leader
+    has no such epoch, the log truncates to `fetch_offset`. If the log lacks the leader's epoch, the log truncates to
+    the end of the epoch before it, and the next request asks the leader about that epoch.
     """
     if end is None:
         _log.warning("leader_knows_no_epoch", partition=str(log.topic_partition), truncated_to=fetch_offset)

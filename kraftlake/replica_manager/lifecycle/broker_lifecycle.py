@@ -1,4 +1,6 @@
-"""The states of a broker, and when it sends the controller what. Pure: the driver has the clock and the network.
+"""The states of a broker, and the times of its requests to the controller.
+
+Pure: the driver has the clock and the network.
 
 Source: org.apache.kafka.server.BrokerLifecycleManager (KIP-631, KIP-858).
 """
@@ -35,13 +37,13 @@ class LifecycleState(IntEnum):
 
     NOT_RUNNING = 0
     STARTING = 1
-    """It catches up with the metadata log."""
+    """The broker catches up with the metadata log."""
     RECOVERY = 2
-    """It has caught up, and is fenced."""
+    """The broker has caught up, and is fenced."""
     RUNNING = 3
-    """It has been unfenced."""
+    """The broker has been unfenced."""
     PENDING_CONTROLLED_SHUTDOWN = 6
-    """It waits until the controller has moved its leaderships."""
+    """The broker waits until the controller has moved its leaderships."""
     SHUTTING_DOWN = 7
 
 
@@ -59,20 +61,20 @@ class LifecycleConfig:
 
     @property
     def channel_retry_timeout_ms(self) -> int:
-        """How long the channel may try to send a request, so that a newer heartbeat comes within the session."""
+        """The maximum time in which the channel may send a request, so that a newer heartbeat fits into the session."""
         return self.broker_session_timeout_ms // 2
 
 
 class BrokerLifecycle:
     """The state machine of one broker process; all times are those of one monotonic clock, in ns.
 
-    The driver calls `next_request` when `due_ns` has come, sends what that returns, and hands the answer to `answered`;
-    at most one request is in flight. As Kafka's broker, it registers again only when it is told to
-    (`resend_registration`): after STALE_BROKER_EPOCH or BROKER_ID_NOT_REGISTERED, as after all other errors, the
-    heartbeat is repeated after `broker_heartbeat_interval_ms`. A broker that has not registered within
-    `initial_broker_registration_timeout_ms`, or has not told of a failed directory within `log_dir_failure_timeout_ms`,
-    shuts down, and `fault` says why. `metadata_offset` gives the last offset of the metadata log that was applied;
-    `cordoned` are the log directories that are to get no new replicas.
+    The driver calls `next_request` at `due_ns`, sends the returned request, and passes the answer to `answered`; at
+    most one request is in flight. Like Kafka's broker, it registers again only on request (`resend_registration`):
+    after STALE_BROKER_EPOCH or BROKER_ID_NOT_REGISTERED, as after all other errors, the heartbeat is repeated after
+    `broker_heartbeat_interval_ms`. A broker that has not registered within `initial_broker_registration_timeout_ms`, or
+    has not reported a failed directory within `log_dir_failure_timeout_ms`, shuts down; `fault` is the reason.
+    `metadata_offset` returns the last applied offset of the metadata log; `cordoned` are the log directories that get
+    no new replicas.
     """
 
     def __init__(
@@ -88,7 +90,7 @@ class BrokerLifecycle:
         self.broker_epoch = -1
         """The epoch of the registration, −1 before the first."""
         self.fault: str | None = None
-        """Why the broker shuts down although nothing asked it to."""
+        """The reason for which the broker shuts down without a request to stop."""
         directories = tuple(sorted(registration.log_dirs, key=Uuid.sort_key))
         self._registration = attrs.evolve(registration, log_dirs=directories)
         self._cordoned = tuple(cordoned)
@@ -102,12 +104,12 @@ class BrokerLifecycle:
         self._communicate_at_ns: int | None = None
         self._register_by_ns: int | None = None
         self._unreported: dict[Uuid, int] = {}
-        """Failed directories that no answered heartbeat had, with the times by which one must have had them."""
+        """Failed directories that no answered heartbeat has reported, each with the deadline of its report."""
         self._offline: list[Uuid] = []
 
     @property
     def due_ns(self) -> int | None:
-        """When `next_request` has to be called next; None while nothing is due."""
+        """The time of the next call of `next_request`; None while nothing is due."""
         if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN):
             return None
         dues = [self._communicate_at_ns, self._register_by_ns, *self._unreported.values()]
@@ -123,12 +125,12 @@ class BrokerLifecycle:
         self._communicate_at_ns = now_ns
 
     def set_ready_to_unfence(self, now_ns: int) -> None:
-        """Ask to be unfenced from now on: the broker can serve."""
+        """Request unfencing from now on: the broker can serve."""
         self._ready_to_unfence = True
         self._schedule(now_ns)
 
     def directory_failed(self, directory: Uuid, now_ns: int) -> None:
-        """Tell the controller that a log directory is offline."""
+        """Report a log directory as offline to the controller."""
         if directory in self._offline:
             return
         self._offline.append(directory)
@@ -137,7 +139,7 @@ class BrokerLifecycle:
             self._schedule(now_ns)
 
     def cordon(self, directories: Sequence[Uuid], now_ns: int) -> None:
-        """Tell the controller which log directories are to get no new replicas from now on."""
+        """Report to the controller the log directories that get no new replicas from now on."""
         self._cordoned = tuple(directories)
         if self._registered:
             self._schedule(now_ns)
@@ -148,7 +150,7 @@ class BrokerLifecycle:
         self._schedule(now_ns)
 
     def begin_controlled_shutdown(self, now_ns: int) -> None:
-        """Ask for controlled shutdown where the broker runs; shut down at once where it does not."""
+        """Request a controlled shutdown if the broker runs; otherwise shut down at once."""
         if self.state is LifecycleState.RUNNING:
             self.state = LifecycleState.PENDING_CONTROLLED_SHUTDOWN
             self._schedule(now_ns)
@@ -156,13 +158,13 @@ class BrokerLifecycle:
             self.begin_shutdown()
 
     def begin_shutdown(self) -> None:
-        """Shut down without the controller's leave."""
+        """Shut down without the controller's permission."""
         self.state = LifecycleState.SHUTTING_DOWN
 
     # communication
 
     def next_request(self, now_ns: int) -> LifecycleRequest | None:
-        """What to send now, if anything is due."""
+        """The request to send now, if one is due."""
         self._check_deadlines(now_ns)
         due = self.due_ns
         if due is None or self._communicate_at_ns is None or self._communicate_at_ns > now_ns:
@@ -200,7 +202,7 @@ class BrokerLifecycle:
         )
 
     def answered(self, response: LifecycleResponse | None, now_ns: int) -> None:
-        """Take in the answer to the request in flight; None where no controller has answered in time."""
+        """Process the answer to the request in flight; None if no controller has answered in time."""
         request, self._in_flight = self._in_flight, None
         assert request is not None, "an answer follows a request"
         if self.state is LifecycleState.SHUTTING_DOWN:
@@ -223,7 +225,7 @@ class BrokerLifecycle:
             self._schedule(now_ns, self._after_heartbeat(response))
 
     def _after_heartbeat(self, response: BrokerHeartbeatResponse) -> int:
-        """Change the state as the controller says; returns the ms until the next heartbeat."""
+        """Change the state according to the controller's answer; returns the ms until the next heartbeat."""
         state = self.state
         if state is LifecycleState.STARTING:
             if response.is_caught_up:
@@ -240,7 +242,7 @@ class BrokerLifecycle:
         return self.config.broker_heartbeat_interval_ms
 
     def _schedule(self, now_ns: int, after_ms: int = 0) -> None:
-        """Communicate after a time, in place of the time that was scheduled."""
+        """Schedule the next request, in place of the scheduled one."""
         after_ms = 0 if self._at_once_after_answer else after_ms
         self._at_once_after_answer = False
         self._communicate_at_ns = now_ns + after_ms * _MS

@@ -52,7 +52,7 @@ class BrokerLifecycleManager:
 
     @property
     def fault(self) -> str | None:
-        """Why the broker shuts down although nothing asked it to."""
+        """The reason for which the broker shuts down without a request to stop."""
         return self._lifecycle.fault
 
     def start(self) -> None:
@@ -60,15 +60,15 @@ class BrokerLifecycleManager:
         self._change(self._lifecycle.start)
 
     def set_ready_to_unfence(self) -> None:
-        """Ask to be unfenced from now on: the broker can serve."""
+        """Request unfencing from now on: the broker can serve."""
         self._change(self._lifecycle.set_ready_to_unfence)
 
     def directory_failed(self, directory: Uuid) -> None:
-        """Tell the controller that a log directory is offline."""
+        """Report a log directory as offline to the controller."""
         self._change(lambda now_ns: self._lifecycle.directory_failed(directory, now_ns))
 
     def cordon(self, directories: Sequence[Uuid]) -> None:
-        """Tell the controller which log directories are to get no new replicas from now on."""
+        """Report to the controller the log directories that get no new replicas from now on."""
         self._change(lambda now_ns: self._lifecycle.cordon(directories, now_ns))
 
     def resend_registration(self) -> None:
@@ -76,22 +76,22 @@ class BrokerLifecycleManager:
         self._change(self._lifecycle.resend_registration)
 
     def begin_controlled_shutdown(self) -> None:
-        """Ask for controlled shutdown where the broker runs; shut down at once where it does not."""
+        """Request a controlled shutdown if the broker runs; otherwise shut down at once."""
         self._change(self._lifecycle.begin_controlled_shutdown)
 
     def await_state(self, state: LifecycleState, timeout_s: float | None = None) -> LifecycleState:
-        """Wait until the broker is in `state` or in a later one; returns the state that it is in."""
+        """Wait until the broker is in `state` or a later one; returns its current state."""
         with self._changed:
             self._changed.wait_for(lambda: self.state >= state, timeout_s)
             return self.state
 
     def close(self) -> None:
-        """Shut down without the controller's leave; returns when the thread has ended."""
+        """Shut down without the controller's permission; returns when the thread has ended."""
         self._change(lambda _: self._lifecycle.begin_shutdown())
         self._queue.close()
 
     def _change(self, change: Callable[[int], None]) -> None:
-        """Change the lifecycle on the thread, and send what is due then."""
+        """Change the lifecycle on the thread, and send the requests that are then due."""
         self._queue.append(FunctionEvent(lambda: self._step(change), raise_unless_closed))
 
     def _step(self, change: Callable[[int], None]) -> None:

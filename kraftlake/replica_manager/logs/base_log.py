@@ -1,4 +1,4 @@
-"""The rules of a replica's log, whatever holds its batches."""
+"""The rules of a replica's log, independent of the storage of its batches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ from kraftlake.replica_manager.logs.producer_state import ProducerStates
 
 @attrs.define(eq=False, repr=False, weakref_slot=False)
 class BasePartitionLog(ABC):
-    """A `PartitionLog` without its batches, which a subclass keeps. Not thread-safe: the partition's lock guards it.
+    """A `PartitionLog` without the storage of batches, which a subclass implements.
+
+    Not thread-safe: the partition's lock guards it.
 
     Source: org.apache.kafka.storage.internals.log.UnifiedLog.
     """
@@ -59,15 +61,15 @@ class BasePartitionLog(ABC):
 
     @abstractmethod
     def _batches_from(self, offset: int) -> Iterator[LogBatch]:
-        """The batch that contains `offset`, or the first one after it, and those behind it."""
+        """Yield the batch that contains `offset`, or the first one after it, and all later ones."""
 
     @abstractmethod
     def _batches_with(self, timestamp: int) -> Iterator[LogBatch]:
-        """Batches in order, among which is the first one of the log that has a record at or after `timestamp`."""
+        """Yield batches in order, among them the log's first one with a record at or after `timestamp`."""
 
     @abstractmethod
     def _latest_batch(self) -> LogBatch | None:
-        """The first batch that has the log's largest timestamp."""
+        """Return the first batch with the log's largest timestamp."""
 
     @abstractmethod
     def _cut(self, offset: int) -> None:
@@ -75,19 +77,19 @@ class BasePartitionLog(ABC):
 
     @abstractmethod
     def _restart(self, offset: int) -> None:
-        """Remove all batches; the next one has `offset` or a later one."""
+        """Remove all batches; the next one begins at `offset` or later."""
 
     @abstractmethod
     def _drop_below(self, offset: int) -> None:
-        """Remove batches that have only records below `offset`, or mark them for removal."""
+        """Remove batches with only records below `offset`, or mark them for removal."""
 
     @abstractmethod
     def _note_aborted(self, ended: EndedTransaction) -> None:
-        """Note an aborted transaction, whose marker is in the last batches that were written."""
+        """Note an aborted transaction, whose marker is in the last written batches."""
 
     @property
     def last_stable_offset(self) -> int:
-        """The high watermark, or the first offset of a transaction that is open below it, but not below the start."""
+        """The high watermark, or the first offset of a transaction open below it; at least the log start offset."""
         return max(self.log_start_offset, self._transactions.last_stable_offset(self.high_watermark))
 
     @property
@@ -106,7 +108,7 @@ class BasePartitionLog(ABC):
         return self._epochs.entries()
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Set the topic's id. Raises InconsistentTopicIdError when the log has another one."""
+        """Set the topic's id. Raises InconsistentTopicIdError if the log has another one."""
         if self.topic_id is not None and self.topic_id != topic_id:
             raise InconsistentTopicIdError(
                 f"The log of {self.topic_partition} is of topic id {self.topic_id}, not {topic_id}."
@@ -206,7 +208,7 @@ class BasePartitionLog(ABC):
     def read(
         self, offset: int, max_bytes: int, isolation: FetchIsolation, *, min_one_message: bool = True
     ) -> FetchDataInfo:
-        """Whole batches, from the one that contains `offset` on."""
+        """Read whole batches, from the one that contains `offset`."""
         start, last = self.log_start_offset, self.log_end_offset - 1
         if not start <= offset <= last + 1:
             raise OffsetOutOfRangeError(
@@ -275,11 +277,11 @@ class BasePartitionLog(ABC):
         return True
 
     def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
-        """Remove the producers that wrote nothing for `expiration_ms`."""
+        """Remove the producers without writes for `expiration_ms`."""
         self.producers.remove_expired(now_ms, expiration_ms)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record at or after `timestamp`."""
+        """Return the first record at or after `timestamp`."""
         from kraftlake.replica_manager.logs import timestamps
 
         if timestamp in (timestamps.EARLIEST_TIMESTAMP, timestamps.EARLIEST_LOCAL_TIMESTAMP):

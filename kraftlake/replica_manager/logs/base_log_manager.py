@@ -1,4 +1,4 @@
-"""Which logs a broker has and in which directories they lie, whatever holds them."""
+"""The logs of a broker and their directories, independent of the kind of storage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _copied(directories: Mapping[str, Uuid]) -> dict[str, Uuid]:
 
 @attrs.define(eq=False, repr=False)
 class BaseLogManager(ABC, Generic[LogT]):
-    """A `LogManager` without the making and deleting of logs, which a subclass does.
+    """A `LogManager` without the creation and deletion of logs, which a subclass implements.
 
     `directories` has the ids of the online directories by name. `defaults` applies where a topic sets no config;
     `topic_configs` returns a topic's configs in the newest metadata. Source:
@@ -49,21 +49,21 @@ class BaseLogManager(ABC, Generic[LogT]):
 
     @abstractmethod
     def _make(self, name: TopicPartition, topic_id: Uuid, directory: str, *, is_future: bool) -> LogT:
-        """A new log, or the one that lies there."""
+        """Create a log, or open the existing one."""
 
     @abstractmethod
     def _discard(self, log: LogT) -> None:
-        """Delete what holds a log that is none any more."""
+        """Delete the storage of a removed log."""
 
     @abstractmethod
     def _make_current(self, future: LogT) -> None:
-        """Make a future log, with its start, what is found as the replica's log after a restart."""
+        """Turn a future log, and its start, into the log that a restart finds as the replica's."""
 
     def recover_abandoned_future_logs(self, broker_id: int, topics: TopicsImage) -> None:
-        """Promote the future logs whose directory the metadata assigns to the replica, and that have its records.
+        """Promote the future logs that have the replica's records, and whose directory the metadata assigns to it.
 
-        A broker that died between the controller's answer and the promotion leaves such logs. The replica may have
-        grown in that time, or was truncated; then the move goes on.
+        A broker that died between the controller's answer and the promotion leaves such logs. The replica may meanwhile
+        have grown, or been truncated; then the move continues.
         """
         for name, future in list(self._future_logs.items()):
             current = self._logs.get(name)
@@ -91,7 +91,7 @@ class BaseLogManager(ABC, Generic[LogT]):
         topic_id: Uuid,
         target_directory_id: Uuid | None,
     ) -> LogT:
-        """The log of a replica, created if there is none."""
+        """Return the log of a replica, created if missing."""
         logs = self._future_logs if is_future else self._logs
         log = logs.get(topic_partition)
         if log is not None:
@@ -139,7 +139,7 @@ class BaseLogManager(ABC, Generic[LogT]):
             self._preferred[topic_partition] = directory
 
     def _directory_for(self, wanted: Uuid | None) -> str:
-        """The directory with the wanted id, else the one with the fewest logs, by name where several have."""
+        """Return the directory with the wanted id, else the one with the fewest logs, ties broken by name."""
         if not self.directories:
             raise KafkaStorageError("No log directory is online.")
         if wanted is not None and not is_reserved(wanted):
@@ -157,7 +157,7 @@ class BaseLogManager(ABC, Generic[LogT]):
         return directory_id in self.directories.values()
 
     def is_log_dir_online(self, directory: str) -> bool:
-        """Whether the directory is online."""
+        """Whether a directory is online."""
         if directory not in self.directories and directory not in self.offline:
             raise LogDirNotFoundError(f"There is no log directory {directory}.")
         return directory in self.directories
@@ -171,7 +171,7 @@ class BaseLogManager(ABC, Generic[LogT]):
         return self.directories.get(directory)
 
     def handle_log_dir_failure(self, directory: str) -> Uuid:
-        """Take a directory offline; its logs are kept, but for future logs. Returns its id."""
+        """Take a directory offline; its logs are kept, except future logs. Returns its id."""
         if directory in self.directories:
             self.offline[directory] = self.directories.pop(directory)
         for name in [name for name, future in self._future_logs.items() if future.directory == directory]:
@@ -181,7 +181,7 @@ class BaseLogManager(ABC, Generic[LogT]):
     def delete_logs(
         self, partitions: Iterable[TopicPartition], on_error: Callable[[TopicPartition, Exception], None]
     ) -> None:
-        """Delete the logs of replicas; one in an offline directory is reported, and known no longer."""
+        """Delete the logs of replicas; a log in an offline directory is reported and forgotten."""
         for partition in partitions:
             for logs in (self._logs, self._future_logs):
                 log = logs.pop(partition, None)
@@ -212,9 +212,9 @@ class BaseLogManager(ABC, Generic[LogT]):
         self._promote(topic_partition)
 
     def _promote(self, name: TopicPartition) -> None:
-        """Put the future log in the place of the log, if there is one, and delete that.
+        """Replace the log by the future log, if one exists, and delete the replaced log.
 
-        Where the log's directory fails at last, the replica has left it all the same.
+        If the old log's directory fails at the end of the move, the replica has still left that directory.
         """
         future, current = self._future_logs[name], self._logs.get(name)
         if current is not None:
@@ -241,10 +241,10 @@ class BaseLogManager(ABC, Generic[LogT]):
 
 
 def _last_record(log: BasePartitionLog) -> tuple[int, int | None]:
-    """By which two logs of a replica are told apart: where it is the same, all before it is."""
+    """The end offset and latest epoch of a log: two logs of a replica with the same pair have the same content."""
     return log.log_end_offset, log.latest_epoch
 
 
 def is_reserved(directory_id: Uuid) -> bool:
-    """Whether an id is no directory's: unassigned, lost, migrating or reserved by Kafka."""
+    """Whether an id belongs to no directory: unassigned, lost, migrating or reserved by Kafka."""
     return int.from_bytes(directory_id, "big") < _RESERVED_IDS

@@ -1,4 +1,4 @@
-"""Whole batches that follow each other in one buffer, as a log appends them, without an object a batch."""
+"""Consecutive whole batches in one buffer, as a log appends them, without an object per batch."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kraftlake.replica_manager.logs.log_batch import LogBatch, batch_at, headers
 _LARGEST_INT: Final = (1 << 31) - 1
 _LARGEST_LONG: Final = (1 << 63) - 1
 _NUMBER: Final = 8
-"""Bytes of a number of a row."""
+"""The size of a row's number in bytes."""
 _ROW: Final = struct.Struct(f"{column.CHOSEN}q{_NUMBER * (column.COLUMNS - column.CHOSEN)}x")
 
 
 class IndexEntries(NamedTuple):
-    """Entries of a segment's offset and time index, two numbers each, and what is known behind them.
+    """Entries of a segment's offset and time index, two numbers each, and the state after them.
 
-    Those are the bytes since the last entry of the offset index, and the largest timestamp with the last offset of its
-    batch.
+    The state is the number of bytes since the last entry of the offset index, and the largest timestamp with the last
+    offset of its batch.
     """
 
     offsets: list[int]
@@ -38,18 +38,18 @@ class IndexEntries(NamedTuple):
 
 @attrs.frozen(eq=False, weakref_slot=False)
 class BatchRun:
-    """Batches in `data`, each with a row of numbers, one behind the other in `rows` (int64)."""
+    """Batches in `data`, each with a row of numbers; the rows are contiguous in `rows` (int64)."""
 
     data: bytes = attrs.field(repr=False)
     rows: memoryview = attrs.field(repr=False)
     max_timestamp: int
     """The largest timestamp, in epoch ms."""
     _chosen: int | None = None
-    """How many rows the column CHOSEN names; None for all rows."""
+    """The number of rows in the column CHOSEN; None for all rows."""
 
     @classmethod
     def of(cls, batches: list[LogBatch]) -> BatchRun:
-        """The run of some batches."""
+        """Create the run of some batches."""
         rows = _rows(len(batches))
         start = 0
         for place, batch in enumerate(batches):
@@ -64,17 +64,17 @@ class BatchRun:
         return cls(joined(batches), memoryview(rows).cast("q"), newest)
 
     def __len__(self) -> int:
-        """How many batches there are."""
+        """Return the number of batches."""
         return len(self.rows) // column.COLUMNS
 
     @property
     def size(self) -> int:
-        """Their size in bytes."""
+        """The size of the batches in bytes."""
         return self._number(-1, column.STOP) - self._number(0, column.START)
 
     @property
     def content(self) -> memoryview:
-        """Their bytes."""
+        """The bytes of the batches."""
         return memoryview(self.data)[self._number(0, column.START) : self._number(-1, column.STOP)]
 
     @property
@@ -107,12 +107,12 @@ class BatchRun:
         ]
 
     def part(self, start: int, stop: int) -> BatchRun:
-        """The batches of some places."""
+        """Return the batches from row `start` to row `stop`."""
         rows = self.rows[column.COLUMNS * start : column.COLUMNS * stop]
         return BatchRun(self.data, rows, max(rows[column.TIME :: column.COLUMNS]))
 
     def divided_at(self, offset: int) -> tuple[BatchRun | None, BatchRun | None]:
-        """The batches that end below an offset, and the others; None where there are none."""
+        """Return the batches that end below an offset, and the others; None for no batches."""
         place = bisect_left(self.rows[column.LAST :: column.COLUMNS], offset)
         if 0 < place < len(self):
             return self.part(0, place), self.part(place, len(self))
@@ -125,9 +125,9 @@ class BatchRun:
 
     @property
     def telling(self) -> list[LogBatch]:
-        """The batches that matter to what a log knows of leader epochs, producers and transactions.
+        """The batches that affect a log's leader epochs, producers and transactions.
 
-        What the others change, a later one of the same producer changes again. Their data are not copied.
+        The effect of every other batch is replaced by a later batch of the same producer. The data are not copied.
         """
         return self._batches_at(memoryview(self.data), self._chosen_places())
 
@@ -138,10 +138,11 @@ class BatchRun:
         self, base_offset: int, position: int, interval: int, *, unindexed: int, largest_timestamp: int,
         offset_of_largest: int, indexed_timestamp: int,
     ) -> IndexEntries:  # fmt: skip
-        """The entries for the batches at `position` of a segment, one after each `interval` bytes.
+        """Return the entries for the batches at `position` of a segment, one after each `interval` bytes.
 
-        `unindexed` bytes before them are behind the last entry. `largest_timestamp` and the last offset of its batch
-        are those before them, `indexed_timestamp` is that of the last entry of the time index; −1 without one.
+        `unindexed` is the number of bytes between the last entry and the batches. `largest_timestamp` and the last
+        offset of its batch are the values before the batches, `indexed_timestamp` is the timestamp of the last entry in
+        the time index; −1 without one.
         """
         in_offsets, in_times, unindexed, newest = compiled.index(
             _table(self.rows), base_offset, position, interval, unindexed, largest_timestamp, offset_of_largest,
@@ -161,12 +162,12 @@ class BatchRun:
         return range(len(self)) if self._chosen is None else self._columns(self._chosen, column.CHOSEN)
 
     def _number(self, place: int, which: int) -> int:
-        """A number of a row; place -1 is the last row."""
+        """Return a number of a row; place -1 is the last row."""
         number: int = self.rows[column.COLUMNS * (place if place >= 0 else len(self) + place) + which]
         return number
 
     def _columns(self, count: int, *columns: int) -> list[int]:
-        """The numbers in some columns of the first rows, row by row."""
+        """Return the numbers in some columns of the first rows, row by row."""
         numbers = [0] * (count * len(columns))
         for place, which in enumerate(columns):
             numbers[place :: len(columns)] = self.rows[which : count * column.COLUMNS : column.COLUMNS]
@@ -178,18 +179,18 @@ def _rows(count: int) -> bytearray:
 
 
 def _table(rows: memoryview) -> memoryview:
-    """Rows, one at least, as kernels take them: int64[n, COLUMNS]."""
+    """Return rows, at least one, in the form that kernels take: int64[n, COLUMNS]."""
     return rows.cast("B").cast("q", (len(rows) // column.COLUMNS, column.COLUMNS))
 
 
 def find_batches(
     data: bytes, *, expected: int = -1, latest_epoch: int = _LARGEST_INT, offsets: tuple[int, int] = (0, _LARGEST_LONG)
 ) -> tuple[BatchRun, ReplicationError | None]:
-    """The whole batches that `data` starts with, and what is wrong with the first bytes that are no such batch.
+    """Return the whole batches at the start of `data`, and the error of the first invalid bytes.
 
-    Nothing is wrong with a last batch that is cut off, as in a fetch response, nor with one of a leader epoch after
-    `latest_epoch`. From `expected` on, unless it is −1, offsets must increase; the last offset of each batch must be in
-    the range `offsets`, with its end.
+    A truncated last batch, as in a fetch response, and a batch of a leader epoch after `latest_epoch` are not errors.
+    From `expected` on, unless it is −1, offsets must increase; the last offset of each batch must be in the range
+    `offsets`, with its end.
     """
     most = 1 + len(data) // size_said(data)
     run, position = _sound_batches(data, most, expected, latest_epoch, offsets)
@@ -205,7 +206,7 @@ def find_batches(
 def _sound_batches(
     data: bytes, most: int, expected: int, latest_epoch: int, offsets: tuple[int, int]
 ) -> tuple[BatchRun, int]:
-    """The sound batches that `data` starts with, `most` of them at most, and where they end."""
+    """Return the valid batches at the start of `data`, at most `most`, and their end."""
     rows = memoryview(_rows(most)).cast("q")
     count, position, newest, chosen = compiled.find(data, expected, latest_epoch, *offsets, _table(rows))
     return BatchRun(data, rows[: count * column.COLUMNS], newest if count else -1, chosen), position
@@ -214,7 +215,7 @@ def _sound_batches(
 def problem_at(
     data: bytes, position: int, expected: int, latest_epoch: int, offsets: tuple[int, int]
 ) -> ReplicationError | None:
-    """What is wrong with the batch at a position of `data`, as `find_batches` says; None where nothing is."""
+    """The error of the batch at a position of `data`, as in `find_batches`; None for a valid batch."""
     try:
         for start, stop, header in headers(data, position):
             base, last = header.base_offset, header.last_offset

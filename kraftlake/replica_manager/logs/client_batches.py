@@ -1,4 +1,4 @@
-"""What a leader checks of a client's batch, and changes in it, before it appends it.
+"""A leader's validation and changes of a client's batch before its append.
 
 Source: org.apache.kafka.storage.internals.log.UnifiedLog.analyzeAndValidateRecords and LogValidator.
 """
@@ -50,11 +50,12 @@ _NO_TIME: Final = -1
 
 
 def prepared_batches(data: bytes, config: LogConfig, now_ms: int) -> tuple[bytes, int | None]:
-    """The batches as the leader appends them, and the time in epoch ms that it has set, None where it set none.
+    """Return the batches as the leader appends them, and the leader's timestamp in epoch ms, None without one.
 
-    Batches are compressed as the topic wants (compression.type), and get the time of the append where it wants that
-    (message.timestamp.type). Raises InvalidRecordError or InvalidTimestampError for a batch that its topic can't take,
-    RecordTooLargeError or RecordBatchTooLargeError for a large one, CorruptRecordError for what is no batch.
+    Batches are compressed by the topic's compression.type, and get the time of the append for
+    message.timestamp.type=LogAppendTime. Raises InvalidRecordError or InvalidTimestampError for a batch that its topic
+    refuses, RecordTooLargeError or RecordBatchTooLargeError for a large one, CorruptRecordError for bytes that are not
+    a batch.
     """
     first = parse_header(data)
     if first is not None and first.last_offset_delta < 0:
@@ -95,7 +96,7 @@ def _prepared(data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, 
 
 
 def _check_batch(data: bytes, header: BatchHeader, config: LogConfig) -> None:
-    """What every log asks for, before it looks at what is in a batch."""
+    """Check the requirements of every log that do not depend on a batch's records."""
     if header.base_offset != 0:
         raise InvalidRecordError(f"A client's batch has the base offset {header.base_offset}, not 0.")
     _check_size(len(data), config)
@@ -126,7 +127,7 @@ def _check_header(header: BatchHeader) -> None:
 
 
 def _check_stamp(header: BatchHeader, rules: RecordRules, *, is_allowed: bool) -> None:
-    """Check a batch that says to have the time of an append, which then is that of each of its records."""
+    """Check a batch that claims log append time, which then applies to all its records."""
     if not is_allowed:
         message = "A producer can't say that its records have the time of their append."
     elif header.max_timestamp != _NO_TIME and not rules.earliest <= header.max_timestamp <= rules.latest:
@@ -150,7 +151,7 @@ def _repacked(
     kind: int,
     largest: int,
 ) -> bytes:
-    """A batch of the same records with another compression, or with those as a producer writes them."""
+    """Return a batch of the same records with another compression, or in the form that producers write."""
     body, first_time = records[start:], header.base_timestamp
     if not is_usual:
         body, first_time = rewritten(records, start, header.record_count, header.base_timestamp)
@@ -176,7 +177,10 @@ def _codec_of(compression_type: str) -> str:
 
 
 def _level_of(config: LogConfig) -> int | None:
-    """The level of the compression that the topic wants; None where it leaves that to producers, or it has none."""
+    """Return the topic's compression level.
+
+    None if the topic leaves the codec to producers, or the codec has no levels.
+    """
     return {
         "gzip": config.compression_gzip_level, "lz4": config.compression_lz4_level,
         "zstd": config.compression_zstd_level,

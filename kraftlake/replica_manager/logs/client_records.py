@@ -1,4 +1,4 @@
-"""The records of a client's batch, one by one: whether the leader may append them.
+"""Validation of the records of a client's batch, one by one, before the leader appends them.
 
 Source: org.apache.kafka.common.record.DefaultRecord.readFrom, org.apache.kafka.storage.internals.log.LogValidator.
 """
@@ -18,12 +18,12 @@ _NO_TIME: Final = -1
 _FAR: Final = 1 << 62
 _USUAL: Final = 2
 MOST_ERRORS: Final = 10_000
-"""The records that a refusal names: a small compressed batch may have millions that are wrong."""
+"""The maximum number of records in an error: a small compressed batch may have millions of invalid ones."""
 
 
 @attrs.frozen(kw_only=True)
 class RecordRules:
-    """What a topic wants of records: times in epoch ms within a range, unless they are −1, and keys."""
+    """The requirements of a topic on records: timestamps in epoch ms within a range, unless −1, and keys."""
 
     earliest: int = -_FAR
     latest: int = _FAR
@@ -31,9 +31,9 @@ class RecordRules:
 
 
 class CheckedRecords(NamedTuple):
-    """What is known of sound records: their largest time or −1, and whether they are as a producer writes them.
+    """The properties of valid records: their largest timestamp or −1, and whether a producer would write this form.
 
-    That is with no attributes, offsets one after another, and the first at the base time.
+    In that form the records have no attributes and consecutive offsets, and the first record has the base timestamp.
     """
 
     largest_time: int
@@ -46,17 +46,17 @@ class _Record(NamedTuple):
     has_key: bool
     attributes: int
     rest: int
-    """Where the key begins, with its length."""
+    """The position of the key's length."""
     stop: int
 
 
 def check_records(
     data: bytes | memoryview, start: int, count: int, base_time: int, rules: RecordRules
 ) -> CheckedRecords:
-    """Check the `count` records that data[start:] must have.
+    """Check the `count` records in data[start:].
 
-    Raises InvalidTimestampError where nothing but times is wrong, InvalidRecordError otherwise; both say which records,
-    of up to `MOST_ERRORS`.
+    Raises InvalidTimestampError if only timestamps are invalid, InvalidRecordError otherwise; both have up to
+    `MOST_ERRORS` of the invalid records.
     """
     earliest, latest = max(rules.earliest, -_FAR), min(rules.latest, _FAR)
     state, largest = walk_records(data, start, len(data), count, base_time, earliest, latest, rules.needs_key)
@@ -81,7 +81,7 @@ def check_records(
 
 
 def check_sizes(data: bytes | memoryview, largest: int) -> None:
-    """Raise InvalidRecordError for a decompressed record of more than `largest` bytes behind its length."""
+    """Raise InvalidRecordError for a decompressed record of more than `largest` bytes after its length."""
     at = 0
     while len(data) > largest and at < len(data):
         try:
@@ -96,7 +96,7 @@ def check_sizes(data: bytes | memoryview, largest: int) -> None:
 
 
 def rewritten(data: bytes | memoryview, start: int, count: int, base_time: int) -> tuple[memoryview, int]:
-    """Sound records as a producer writes them, and their base time."""
+    """Return valid records in the form that producers write, and their base timestamp."""
     made, first = bytearray(), None
     for place, record in enumerate(_records(data, start, count, base_time)):
         first = record.time if first is None else first
@@ -147,6 +147,6 @@ def _records(data: bytes | memoryview, start: int, count: int, base_time: int) -
 
 
 def _behind(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """The length that stands at a place, and the position behind as many bytes."""
+    """Read the length at a position, and return it with the position after that many bytes."""
     length, at = read_varint(data, at)
     return length, at + max(length, 0)

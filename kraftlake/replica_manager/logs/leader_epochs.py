@@ -15,7 +15,7 @@ class LeaderEpochs:
     """Pairs of epoch and start offset, both strictly increasing."""
 
     _on_change: Callable[[list[tuple[int, int]]], None] | None = None
-    """Gets all pairs after each change."""
+    """Called with all pairs after each change."""
     _epochs: list[int] = attrs.field(factory=list, init=False)
     _starts: list[int] = attrs.field(factory=list, init=False)
 
@@ -32,7 +32,7 @@ class LeaderEpochs:
         return self._epochs[-1] if self._epochs else None
 
     def first_at(self, log_start_offset: int) -> int | None:
-        """The first epoch, where it is known from the start of the log on."""
+        """The first epoch, if it is known from the start of the log on."""
         return self._epochs[0] if self._starts and self._starts[0] <= log_start_offset else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
@@ -49,7 +49,7 @@ class LeaderEpochs:
         self._changed()
 
     def correct(self, epoch: int, first: int, last: int) -> None:
-        """Note that the records from `first` to `last` have `epoch`, and remove the entries that say otherwise."""
+        """Note that the records from `first` to `last` have `epoch`, and remove contradicting entries."""
         known = self.entries()
         fitting = [
             (other, start)
@@ -97,7 +97,7 @@ class LeaderEpochs:
             self._changed()
 
     def load(self, entries: Iterable[tuple[int, int]]) -> None:
-        """Replace all by pairs that were stored."""
+        """Replace all pairs by stored ones."""
         self._epochs, self._starts = [], []
         for epoch, start in entries:
             self._epochs.append(epoch)

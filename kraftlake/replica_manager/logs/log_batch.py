@@ -1,4 +1,4 @@
-"""Record batches of partitions, by their headers; the records themselves are opaque."""
+"""Record batches of partitions, decoded by their headers; the records themselves are opaque."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from kraftlake.replica_manager.errors import CorruptRecordError, UnsupportedForM
 NO_PRODUCER_ID: Final = -1
 _LARGEST_LENGTH: Final = (1 << 31) - 1
 OLD_HEADER: Final = Struct(">qiIb")
-"""Offset, length, CRC and magic number of a message of format 0 or 1; the CRC covers all from the last one on."""
+"""Offset, length, CRC and magic number of a message of format 0 or 1; the CRC covers all bytes after itself."""
 _SMALLEST_OLD: Final = 14
 """The length of a message of format 0 without a key and a value."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class LogBatch:
-    """One batch: `data` has its bytes in format v2, the other fields are those of its header.
+    """One batch: `data` has its bytes in format v2, the other fields come from its header.
 
     `last_offset` is inclusive, `leader_epoch` is the epoch of the leader that appended the batch, `max_timestamp` is in
     epoch ms.
@@ -63,7 +63,10 @@ class LogBatch:
         return len(self.data)
 
     def placed(self, base_offset: int, leader_epoch: int) -> LogBatch:
-        """The batch as the leader of `leader_epoch` appends it at `base_offset`; the checksum covers neither field."""
+        """Return the batch as the leader of `leader_epoch` appends it at `base_offset`.
+
+        The checksum covers neither field.
+        """
         head = OFFSET_AND_LENGTH.pack(base_offset, len(self.data) - LENGTH_FROM) + leader_epoch.to_bytes(4, "big")
         return attrs.evolve(
             self,
@@ -74,7 +77,7 @@ class LogBatch:
         )
 
     def control_type(self) -> int:
-        """The control type of a control batch's one record: 0 aborts a transaction, 1 commits it."""
+        """The control type of a control batch's only record: 0 aborts a transaction, 1 commits it."""
         at = self._control_key()
         return int.from_bytes(self.data[at + 2 : at + 4], "big")
 
@@ -84,7 +87,7 @@ class LogBatch:
         return int.from_bytes(self.data[at : at + 4], "big", signed=True)
 
     def _control_key(self) -> int:
-        """Where the key of the one record is, which has a version and the type."""
+        """The position of the key (a version and the type) of the batch's only record."""
         start = HEADER_SIZE + 2  # behind length and attributes, a single byte each
         # a compacting leader measures the record's time from a day or more later: this delta takes several bytes
         _, size = read_varlong(bytes(self.data[start : start + 10]), 0)
@@ -92,7 +95,7 @@ class LogBatch:
 
 
 def batch_at(data: bytes | memoryview, start: int, stop: int) -> LogBatch:
-    """The batch at some bytes of `data`."""
+    """Return the batch in data[start:stop]."""
     return _batch_of(data[start:stop], header_at(data, start))
 
 
@@ -129,12 +132,12 @@ def headers(data: bytes, position: int = 0) -> Iterator[tuple[int, int, BatchHea
 
 
 def log_batches(data: bytes) -> Iterator[LogBatch]:
-    """The whole batches in `data`, as `headers` finds them."""
+    """Yield the whole batches in `data`, as `headers` finds them."""
     return (_batch_of(data[start:end], header) for start, end, header in headers(data))
 
 
 def old_size(head: bytes) -> int:
-    """The size that is said of the message of format 0 or 1 that begins with `head`; 0 where none seems to."""
+    """The stated size of the message of format 0 or 1 that begins with `head`; 0 if `head` does not look like one."""
     if len(head) < OLD_HEADER.size:
         return 0
     _, length, _, magic = OLD_HEADER.unpack_from(head)
@@ -142,7 +145,7 @@ def old_size(head: bytes) -> int:
 
 
 def refuse_old_format(data: bytes, position: int = 0) -> None:
-    """Raise UnsupportedForMessageFormatError where a whole message of format 0 or 1 is, as its checksum tells."""
+    """Raise UnsupportedForMessageFormatError at a whole message of format 0 or 1, verified by its checksum."""
     size = old_size(data[position : position + OLD_HEADER.size])
     if not 0 < size <= len(data) - position:
         return
@@ -155,10 +158,10 @@ def refuse_old_format(data: bytes, position: int = 0) -> None:
 
 
 def size_said(head: bytes) -> int:
-    """The size of the batch that begins with `head`, or what a header takes at least where that is too short."""
+    """The stated size of the batch that begins with `head`, or the minimum size of a header if `head` is too short."""
     return batch_header.size_said(head, largest=_LARGEST_LENGTH) or HEADER_SIZE
 
 
 def joined(batches: Iterable[LogBatch]) -> bytes:
-    """The bytes of the batches, as in a segment or a fetch response."""
+    """The concatenated bytes of the batches, as in a segment or a fetch response."""
     return b"".join(batch.data for batch in batches)

@@ -56,13 +56,13 @@ class LogConfig:
 
     @property
     def is_compacted_only(self) -> bool:
-        """Whether only compaction removes records, never age, size or a request."""
+        """Whether only compaction removes records, not age, size or a request."""
         return COMPACT in self.cleanup_policy and DELETE not in self.cleanup_policy
 
     def overridden(self, configs: Mapping[str, str]) -> LogConfig:
-        """This configuration with a topic's configs; configs without a field here are ignored.
+        """Return this configuration overridden by a topic's configs; configs without a field here are ignored.
 
-        `internal.segment.bytes` goes over `segment.bytes`. Raises UsageError for a value that is not of the config's
+        `internal.segment.bytes` overrides `segment.bytes`. Raises UsageError for a value that is not of the config's
         type.
         """
         values = {}

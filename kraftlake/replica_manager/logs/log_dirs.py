@@ -1,4 +1,4 @@
-"""Compares the log directories of a real broker with an image, without changing them."""
+"""Comparison of a real broker's log directories with an image, without changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST_FILE = 64 * 1024
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """A folder that contradicts the image, or a missing folder (`path` None); `topic_id` is what lies in the folder."""
+    """A folder that contradicts the image, or a missing folder (`path` None); `topic_id` is the id in the folder."""
 
     partition: str
     path: str | None
@@ -46,8 +46,8 @@ class LogDirReport:
 
     `directories` has the directory ids by path, None for a directory without an id. `matching` counts the folders that
     agree with the image. `missing` replicas have no folder, `strays` are folders without a replica on the broker,
-    `misplaced` folders lie in another directory than the image says. `moving` (future logs) and `deleted` (folders
-    marked for deletion) are no contradictions.
+    `misplaced` folders lie in another directory than in the image. `moving` (future logs) and `deleted` (folders marked
+    for deletion) do not contradict the image.
     """
 
     directories: dict[str, Uuid | None]
@@ -72,9 +72,9 @@ class LogDirReport:
 
 
 def check_log_dirs(paths: Iterable[str | os.PathLike[str]], *, cluster_id: str | None = None) -> None:
-    """Raise NotASourceError for the first path that is no folder, before a long comparison starts.
+    """Raise NotASourceError for the first path that is not a folder, before a long comparison starts.
 
-    With a `cluster_id` also raise UsageError for the first whose `meta.properties` has another one.
+    With a `cluster_id`, also raise UsageError for the first folder whose `meta.properties` has another id.
     """
     for path in path_texts(paths):
         if not Path(path).is_dir():
@@ -87,8 +87,8 @@ def check_log_dirs(paths: Iterable[str | os.PathLike[str]], *, cluster_id: str |
 def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str | os.PathLike[str]]) -> LogDirReport:
     """Compare a broker's log directories with an image.
 
-    A folder's partition follows from its name and the topic id in its `partition.metadata`. Strays are those that Kafka
-    finds when a broker starts (LogManager.isStrayReplica). Raises NotASourceError for a path that is no folder.
+    A folder's partition follows from its name and the topic id in its `partition.metadata`. Strays are defined as at
+    the start of Kafka's broker (LogManager.isStrayReplica). Raises NotASourceError for a path that is not a folder.
     """
     broker_id = whole(broker_id, "a broker's id", least=0)
     expected = {TopicPartition(name, id_): state for name, id_, state in hosted_partitions(image.topics, broker_id)}
@@ -144,7 +144,7 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
 
 
 def _folders(path: Path) -> Iterator[tuple[Path, TopicPartition, str]]:
-    """The partition folders in a log directory, with the mark of a PartitionFolder."""
+    """Yield the partition folders in a log directory, with the mark of a PartitionFolder."""
     check_log_dirs((path,))
     for folder in sorted(path.iterdir()):
         found = PartitionFolder.parse(folder.name)
@@ -153,7 +153,7 @@ def _folders(path: Path) -> Iterator[tuple[Path, TopicPartition, str]]:
 
 
 def _why_stray(image: MetadataImage, name: TopicPartition, folder: Path, broker_id: int, *, marked: bool) -> str:
-    """Why a folder is a stray; empty for a folder that the broker should have."""
+    """The reason why a folder is stray; empty for a folder that the broker should have."""
     topic = image.topics.get_topic(name.topic)
     topic_id = _topic_id(folder)
     if topic_id is not None and (topic is None or topic.id != topic_id):

@@ -28,12 +28,12 @@ class LogManager(Protocol):
         topic_id: Uuid,
         target_directory_id: Uuid | None,
     ) -> PartitionLog:
-        """The log of a replica, created if there is none.
+        """Return the log of a replica, created if missing.
 
-        A log is created in the preferred directory, else in the target directory, else in the directory with the
-        fewest logs; a future log only in the preferred directory. `is_new` says that the broker did not host the
-        partition before, so that a log may be created while other directories are offline. Raises KafkaStorageError
-        when the directory has failed.
+        A log is created in the preferred directory, else in the target directory, else in the directory with the fewest
+        logs; a future log only in the preferred directory. With `is_new`, the broker did not host the partition before,
+        so a log may be created while other directories are offline. Raises KafkaStorageError if the directory has
+        failed.
         """
 
     def update_topic_config(self, topic: str, configs: Mapping[str, str]) -> None:
@@ -46,18 +46,18 @@ class LogManager(Protocol):
         """Whether the directory at a path has not failed. Raises LogDirNotFoundError for an unknown path."""
 
     def prefer_directory(self, topic_partition: TopicPartition, directory: str) -> None:
-        """Create the next log or future log of a replica in `directory`, unless it has one there."""
+        """Create the next log or future log of a replica in `directory`, unless it already has one there."""
 
     def has_offline_directories(self) -> bool:
         """Whether any configured directory has failed."""
 
     def directory_id(self, directory: str) -> Uuid | None:
-        """The id of a directory, as in its meta.properties; None when it is offline."""
+        """The id of a directory, as in its meta.properties; None if it is offline."""
 
     def handle_log_dir_failure(self, directory: str) -> Uuid:
-        """Stop to use a directory, if that is not done: its logs are not accessible until the broker restarts.
+        """Take a directory offline, unless it is: its logs are inaccessible until the broker restarts.
 
-        Returns its id, UNASSIGNED where it could not be read.
+        Returns its id, UNASSIGNED if the id could not be read.
         """
 
     def delete_logs(

@@ -17,7 +17,7 @@ class MemoryLogManager(BaseLogManager[MemoryPartitionLog]):
     """A `LogManager` whose directories are only names; its logs survive a restart of the replica manager."""
 
     stray_logs: dict[TopicPartition, MemoryPartitionLog] = attrs.field(factory=dict, init=False)
-    """The logs that `startup` has found to be strays."""
+    """The stray logs found by `startup`."""
 
     def startup(self, topics: Collection[str], is_stray: Callable[[Uuid | None, int], bool]) -> None:  # noqa: ARG002
         """Set the stray logs and future logs aside; `is_stray` decides by topic id and partition number."""

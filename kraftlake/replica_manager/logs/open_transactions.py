@@ -13,7 +13,7 @@ _ABORT, _COMMIT = 0, 1
 
 
 class EndedTransaction(NamedTuple):
-    """A transaction whose marker is at `last_offset`; `last_stable_offset` is that of the log up to the marker."""
+    """A transaction whose marker is at `last_offset`; `last_stable_offset` is the log's, up to the marker."""
 
     producer_id: int
     first_offset: int
@@ -28,18 +28,18 @@ class Transactions:
 
     def __init__(self) -> None:
         self._open: dict[int, int] | None = None
-        """The first offset of each open transaction by producer id; None in a log that never had a transaction."""
+        """The first offset of each open transaction by producer id; None for a log without any transaction so far."""
         self._undecided: deque[tuple[int, int]] = deque()
         """(first offset, marker offset) of ended transactions whose marker may be at or above the high watermark.
 
-        By marker offset.
+        Sorted by marker offset.
         """
         self._aborted: list[EndedTransaction] = []
 
     def append(self, batches: Iterable[LogBatch]) -> list[EndedTransaction]:
-        """Add the next batches, which are appended at once; returns the transactions that they abort.
+        """Add the batches of one append; returns the transactions that they abort.
 
-        As in Kafka, what begins in an append counts as open for all that end in it.
+        As in Kafka, a transaction that begins in an append counts as open for all transactions that end in it.
         """
         going: list[tuple[int, int]] | None = None
         ended: list[tuple[int, int, LogBatch]] = []
@@ -79,7 +79,8 @@ class Transactions:
     def forget_decided(self, high_watermark: int) -> None:
         """Forget the ended transactions whose marker is below the high watermark.
 
-        Due whenever that moves: a follower, whose last stable offset nobody asks for, would keep all of them.
+        Due after each move of the high watermark: a follower, whose last stable offset is never read, would keep all of
+        them.
         """
         while self._undecided and self._undecided[0][1] < high_watermark:
             self._undecided.popleft()
@@ -94,9 +95,9 @@ class Transactions:
         return tuple(AbortedTransaction(id_, first) for first, id_ in sorted(found))
 
     def forget_below(self, offset: int) -> None:
-        """Forget the aborted transactions whose records all are below the log's start."""
+        """Forget the aborted transactions whose records are all below the log start offset."""
         self._aborted = [ended for ended in self._aborted if ended.last_offset >= offset]
 
     def load(self, open_: Mapping[int, int], aborted: Iterable[EndedTransaction] = ()) -> None:
-        """Replace all: the first offsets of open transactions by producer id, and aborted ones in the log's order."""
+        """Replace all transactions: first offsets of open ones by producer id, and aborted ones in the log's order."""
         self._open, self._undecided, self._aborted = dict(open_) or None, deque(), list(aborted)

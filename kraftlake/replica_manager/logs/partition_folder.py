@@ -1,4 +1,4 @@
-"""The folders of partitions in a log directory, by their names.
+"""Names of the partition folders in a log directory.
 
 Source: org.apache.kafka.storage.internals.log.LocalLog (logDeleteDirName, logFutureDirName, logStrayDirName).
 """
@@ -31,7 +31,7 @@ class PartitionFolder:
 
     @classmethod
     def parse(cls, name: str) -> PartitionFolder | None:
-        """None for any other folder, and for that of the metadata log."""
+        """Parse a folder's name; None for any other folder, and for the metadata log's."""
         marked = _MARKED.fullmatch(name)
         found = _PARTITION.fullmatch(marked["name"] if marked else name)
         if found is None or found["topic"] == _METADATA_TOPIC:
@@ -48,7 +48,7 @@ def folder_name(topic_partition: TopicPartition) -> str:
 def marked_name(topic_partition: TopicPartition, unique: str, mark: str) -> str:
     """The name of a marked folder; `unique` are 32 hexadecimal digits.
 
-    The name of a topic is cut where a file system has no longer names, but for a future log, which is refused then.
+    A topic name too long for the file system is truncated, except for a future log, which is refused.
     """
     tail = f"-{topic_partition.partition}.{unique}-{mark}"
     topic = topic_partition.topic if mark == FUTURE else topic_partition.topic[: LONGEST_NAME - len(tail)]

@@ -56,7 +56,7 @@ class AbortedTransaction(NamedTuple):
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class LogAppendInfo:
-    """The result of an append: the offsets of the records, −1 where nothing was appended.
+    """The result of an append: the offsets of the records, −1 if nothing was appended.
 
     For a batch that its producer has repeated, the offsets are those of the first append and `size_in_bytes` is 0.
     """
@@ -68,12 +68,12 @@ class LogAppendInfo:
     last_leader_epoch: int = -1
     size_in_bytes: int = 0
     log_append_time: int | None = None
-    """The time in epoch ms that the leader has set (message.timestamp.type=LogAppendTime), or of a repeated batch."""
+    """The leader's timestamp in epoch ms (message.timestamp.type=LogAppendTime), or that of a repeated batch."""
     leader_hw_incremented: bool | None = None
-    """None for a follower's append, which does not move the high watermark."""
+    """Whether the append moved the high watermark; None for a follower's append, which does not move it."""
 
     def with_more(self, more: LogAppendInfo) -> LogAppendInfo:
-        """The result of this append and the next one."""
+        """Return the combined result of this append and the next one."""
         return attrs.evolve(
             more,
             first_offset=self.first_offset,
@@ -93,7 +93,7 @@ class FetchDataInfo:
 
 
 def readable_end(log: PartitionLog, isolation: FetchIsolation) -> int:
-    """The end of the log for a reader."""
+    """Return the end of the log for a reader."""
     if isolation is FetchIsolation.LOG_END:
         return log.log_end_offset
     return log.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else log.last_stable_offset
@@ -102,7 +102,7 @@ def readable_end(log: PartitionLog, isolation: FetchIsolation) -> int:
 def is_past_end(log: PartitionLog, offset: int, isolation: FetchIsolation) -> bool:
     """Whether the batch that contains `offset` starts after the log's end for a reader.
 
-    Raises OffsetOutOfRangeError for an offset that is not in the log.
+    Raises OffsetOutOfRangeError for an offset outside the log.
     """
     end = readable_end(log, isolation)
     if offset <= end:
@@ -124,7 +124,7 @@ class PartitionLog(Protocol):
 
     @property
     def topic_id(self) -> Uuid | None:
-        """The topic's id, as in partition.metadata; None in a log without one."""
+        """The topic's id, as in partition.metadata; None for a log without one."""
 
     @property
     def directory(self) -> str:
@@ -151,20 +151,20 @@ class PartitionLog(Protocol):
 
     @property
     def last_stable_offset(self) -> int:
-        """The high watermark, or the first offset of a transaction that is open below it."""
+        """The high watermark, or the first offset of a transaction open below it."""
 
     @property
     def latest_epoch(self) -> int | None:
         """The last leader epoch whose start is known."""
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Set the topic's id. Raises InconsistentTopicIdError when the log has another one."""
+        """Set the topic's id. Raises InconsistentTopicIdError if the log has another one."""
 
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark to `offset`, limited to the log's range; returns it. For followers and new logs."""
 
     def maybe_increment_high_watermark(self, offset: int) -> int | None:
-        """Raise the high watermark to `offset`, for leaders; returns the old one, None when it did not move.
+        """Raise the high watermark to `offset`, for leaders; returns the old one, None if it did not move.
 
         Raises ValueError for an offset past the end.
         """
@@ -183,7 +183,7 @@ class PartitionLog(Protocol):
         """
 
     def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
-        """Append batches with the leader's offsets; those of an epoch after `leader_epoch` are left out.
+        """Append batches with the leader's offsets; batches of an epoch after `leader_epoch` are skipped.
 
         Raises UnexpectedAppendOffsetError for batches that do not continue the log.
         """
@@ -191,7 +191,7 @@ class PartitionLog(Protocol):
     def read(
         self, offset: int, max_bytes: int, isolation: FetchIsolation, *, min_one_message: bool = True
     ) -> FetchDataInfo:
-        """Whole batches from the one that contains `offset` on, up to `max_bytes`.
+        """Read whole batches from the one that contains `offset`, up to `max_bytes`.
 
         With `min_one_message`, at least one batch of any size. Raises OffsetOutOfRangeError for an offset before the
         start or past the end.
@@ -213,7 +213,7 @@ class PartitionLog(Protocol):
         """
 
     def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
-        """Remove producers that wrote nothing for `expiration_ms`; their next batch may have any sequence number."""
+        """Remove the producers without writes for `expiration_ms`; their next batch may have any sequence number."""
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record at or after `timestamp` (epoch ms, or a negative one of ListOffsets)."""
+        """Return the first record at or after `timestamp` (epoch ms, or one of ListOffsets' negative values)."""

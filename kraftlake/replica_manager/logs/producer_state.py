@@ -1,7 +1,7 @@
-"""The last batches of a log's producers, which tell repeated batches and gaps in the sequence (KIP-98).
+"""The last batches of a log's producers, which reveal repeated batches and gaps in the sequence (KIP-98).
 
-Pure: the log passes the batches in their order, and those before them on request. Transactions are not verified with
-their coordinator (KIP-890), and markers are checked as in transaction.version 0 and 1.
+Pure: the log passes the batches in order, and earlier ones on request. Transactions are not verified with their
+coordinator (KIP-890), and markers are checked as in transaction.version 0 and 1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class BatchMetadata:
 
     @classmethod
     def of(cls, batch: LogBatch) -> BatchMetadata:
-        """Those of a batch in the log."""
+        """Return the metadata of a batch in the log."""
         return cls(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, batch.max_timestamp)
 
 
@@ -84,7 +84,7 @@ class ProducerState:
         return 0 < back <= _LAST_SEQUENCE // 2 and batch.base_sequence >= 0
 
     def preceded_by(self, earlier: Iterable[LogBatch]) -> ProducerState:
-        """The state with the earlier batches of its epoch, up to `BATCHES_TO_RETAIN`; they come last one first."""
+        """Return the state extended by earlier batches of its epoch, last one first, up to `BATCHES_TO_RETAIN`."""
         batches = list(self.batches)
         for batch in earlier:
             if batch.control and batch.count == 0:
@@ -101,7 +101,7 @@ class ProducerState:
 class ProducerAppend:
     """The state of a producer after the batches of one append, computed before they are appended.
 
-    The sequence numbers of clients' batches are checked, those of replicated batches are only noted. Source:
+    The sequence numbers of clients' batches are checked; those of replicated batches are only recorded. Source:
     org.apache.kafka.storage.internals.log.ProducerAppendInfo.
     """
 
@@ -198,9 +198,9 @@ class ProducerAppend:
 class ProducerStates:
     """The producers of a log, by id.
 
-    A snapshot has the last batch of each producer alone, and a log that was read again has few batches before it.
-    Where a client's batch may be an earlier one, `earlier` is asked for those, once a producer. Kafka, which does not
-    know them, answers OUT_OF_ORDER_SEQUENCE_NUMBER, and Java's clients write the records again in a new epoch. Source:
+    A snapshot has only the last batch of each producer, and a reloaded log has few batches before it. If a client's
+    batch may be an earlier one, `earlier` is called for these, once per producer. Kafka, which lacks them, answers
+    OUT_OF_ORDER_SEQUENCE_NUMBER, and Java's clients write the records again in a new epoch. Source:
     org.apache.kafka.storage.internals.log.ProducerStateManager.
     """
 
@@ -211,7 +211,7 @@ class ProducerStates:
         self._earlier = earlier
         self._states: dict[int, ProducerState] = {}
         self._unsearched: set[int] = set()
-        """The producers of which the log may hold batches before the known ones."""
+        """The producers whose batches before the known ones were not yet searched in the log."""
 
     def __len__(self) -> int:
         """The number of known producers."""
@@ -224,7 +224,7 @@ class ProducerStates:
     def check(
         self, batches: Sequence[LogBatch], origin: AppendOrigin
     ) -> tuple[list[ProducerState], BatchMetadata | None]:
-        """The states of the producers after `batches`, for `update`; or the known batch that a client repeats.
+        """Return the states of the producers after `batches`, for `update`; or the known batch that a client repeats.
 
         A client's append with a repeated batch is not appended at all, as in Kafka. Raises the errors of
         `ProducerAppend.append`.
@@ -255,12 +255,12 @@ class ProducerStates:
         return self._states[id_]
 
     def update(self, states: Iterable[ProducerState]) -> None:
-        """Store the states that `check` returned: the batches are appended."""
+        """Store the states returned by `check`, after the batches are appended."""
         for state in states:
             self._states[state.producer_id] = state
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
-        """Remove producers without an open transaction that wrote nothing for `expiration_ms`."""
+        """Remove producers without an open transaction and without writes for `expiration_ms`."""
         for id_, state in list(self._states.items()):
             if state.transaction_first_offset is None and now_ms - state.last_timestamp >= expiration_ms:
                 del self._states[id_]
@@ -276,7 +276,7 @@ class ProducerStates:
         return self._states.values()
 
     def replay(self, batches: Iterable[LogBatch]) -> None:
-        """Advance the states by batches that are in the log."""
+        """Advance the states by batches from the log."""
         for batch in batches:
             states, _ = self.check([batch], AppendOrigin.REPLICATION)
             self.update(states)

@@ -1,4 +1,4 @@
-"""The timestamps of a batch's records, and the negative ones of ListOffsets."""
+"""The timestamps of a batch's records, and the negative values of ListOffsets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_TIMESTAMP: Final = -1
 
 
 def record_times(batch: LogBatch) -> Iterator[tuple[int, int]]:
-    """Offset and timestamp (epoch ms) of each record of a batch."""
+    """Yield the offset and the timestamp (epoch ms) of each record of a batch."""
     header = header_at(batch.data)
     codec = header.attributes & COMPRESSION_BITS
     data: bytes | memoryview = bytes(batch.data[HEADER.size :])
@@ -45,7 +45,7 @@ def record_times(batch: LogBatch) -> Iterator[tuple[int, int]]:
 
 
 def first_at(batch: LogBatch, timestamp: int, log_start: int) -> TimestampAndOffset | None:
-    """The first record of a batch at or after `timestamp` (epoch ms) and at or after the offset `log_start`."""
+    """Return the first record of a batch at or after `timestamp` (epoch ms) and at or after the offset `log_start`."""
     for offset, time in record_times(batch):
         if time >= timestamp and offset >= log_start:
             return TimestampAndOffset(time, offset, batch.leader_epoch)

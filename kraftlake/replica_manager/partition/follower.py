@@ -16,7 +16,7 @@ _log = get_logger(__name__)
 def append_records_to_follower(
     partition: Partition, data: bytes, leader_epoch: int, *, is_future: bool = False
 ) -> LogAppendInfo | None:
-    """Append batches of the leader of `leader_epoch`; None when the future log is gone.
+    """Append batches of the leader of `leader_epoch`; None if the future log is gone.
 
     An empty log whose end lies within the leader's first batch (earlier records were deleted) restarts at that batch.
     Raises UnexpectedAppendOffsetError for any other batch that does not continue the log.
@@ -37,7 +37,10 @@ def append_records_to_follower(
 
 
 def truncate_to(partition: Partition, offset: int, *, is_future: bool = False) -> None:
-    """Remove the records from `offset` on; logs a warning below the high watermark: committed records are lost."""
+    """Remove the records from `offset` on.
+
+    Logs a warning for an offset below the high watermark: committed records are lost.
+    """
     with partition.lock:
         log = _log_of(partition, is_future=is_future)
         if log is None:

@@ -11,7 +11,7 @@ from kraftlake.replica_manager.partition.partition import Partition
 
 @attrs.frozen(weakref_slot=False)
 class OfflinePartition:
-    """The log directory has failed; `partition` is the partition that was online before, if there was one."""
+    """A partition whose log directory has failed; `partition` is the partition that was online before, if any."""
 
     partition: Partition | None = None
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _log = get_logger(__name__)
 
 _NOT_APPLIED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""The controller has refused a proposal with the right partition epoch: return to the committed ISR."""
+"""Errors of a refused proposal with the right partition epoch: return to the committed ISR."""
 _WAIT_FOR_METADATA = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -39,7 +39,7 @@ _WAIT_FOR_METADATA = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""This broker's metadata is outdated: the proposal stays pending until newer metadata arrives."""
+"""Errors that mean outdated metadata on this broker: the proposal stays pending until newer metadata arrives."""
 
 
 @attrs.define(eq=False, repr=False, weakref_slot=False)
@@ -55,7 +55,7 @@ class InSyncReplicas:
     state: IsrState = NO_ISR
     remote_replicas: dict[int, Replica] = attrs.field(factory=dict)
     may_be_applied: bool = False
-    """Whether the controller may have applied the proposal in `state`, or is going to."""
+    """Whether the controller may have applied the proposal in `state`, or may still apply it."""
 
     def clear(self) -> None:
         """Clear the state: the partition is deleted or offline."""
@@ -65,8 +65,8 @@ class InSyncReplicas:
     def update(self, registration: PartitionRegistration, *, is_leader: bool, recovery: LeaderRecoveryState) -> None:
         """Take the assignment and the ISR from metadata, which replaces a pending proposal.
 
-        A proposal that may be applied stays pending when the metadata has the partition epoch that the proposal was
-        based on (known from the answer to the previous proposal). Kafka 4.4 drops the proposal then: until the next
+        A proposal that may be applied stays pending if the metadata has the partition epoch on which the proposal was
+        based (known from the answer to the previous proposal). Kafka 4.4 drops the proposal then: until the next
         metadata, the high watermark does not wait for a follower that the controller may have added to the ISR, and
         records committed meanwhile are lost if that follower is elected.
 
@@ -172,7 +172,7 @@ class InSyncReplicas:
         return end >= log.high_watermark and end >= epoch_start and self.is_isr_eligible(replica.broker_id)
 
     def maybe_shrink(self) -> None:
-        """Propose to remove the followers that were not caught up for `replica.lag.time.max.ms`."""
+        """Propose to remove the followers that were not caught up within `replica.lag.time.max.ms`."""
         with self.partition.lock:
             state, out_of_sync = self.state, self.out_of_sync_replicas()
             if not isinstance(state, CommittedIsr) or not out_of_sync:
@@ -184,7 +184,7 @@ class InSyncReplicas:
         self._submit(pending)
 
     def out_of_sync_replicas(self) -> frozenset[int]:
-        """The ISR members that lag; none while a proposal is in flight, or where this broker does not lead."""
+        """The ISR members that lag; none while a proposal is in flight, or if this broker does not lead."""
         log = self.partition.leader_log
         if self.state.is_inflight or log is None:
             return frozenset()
@@ -256,8 +256,8 @@ class InSyncReplicas:
     def _refused(self, pending: PendingIsrChange, error: ErrorCode) -> bool:
         """Handle a refusal; returns whether the proposal has to be sent again.
 
-        A refusal because of an epoch or an unknown topic may be the answer to a repeated request, of which the first
-        was applied. Metadata of a later partition epoch follows in any case, or the deletion of the partition.
+        A refusal because of an epoch or an unknown topic may answer a repeated request whose first copy was applied. In
+        any case, metadata of a later partition epoch or the deletion of the partition follows.
         """
         self.partition.context.metrics.failed_isr_updates += 1
         if error in _NOT_APPLIED:

@@ -43,7 +43,7 @@ FUTURE_REPLICA: Final = -3
 HIGH_WATERMARK: Final = -1
 """The offset in DeleteRecords that means the high watermark."""
 ALL_IN_SYNC: Final = -1
-"""acks=all."""
+"""The number of acknowledgements for acks=all."""
 
 
 @attrs.frozen(kw_only=True)
@@ -71,7 +71,7 @@ class FetchParams:
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class FetchPartition:
-    """The fetch of one partition; id and epochs are None where the client is too old to send them."""
+    """The fetch of one partition; id and epochs are None if the client is too old to send them."""
 
     topic_id: Uuid | None = None
     fetch_offset: int
@@ -85,7 +85,7 @@ class FetchPartition:
 class LogReadInfo:
     """The result of a read, with the log's offsets before the read.
 
-    With a `diverging_epoch` there is no data: after that end, the reader's log has records that this log lacks.
+    A result with a `diverging_epoch` has no data: after that end, the reader's log has records that this log lacks.
     """
 
     data: FetchDataInfo
@@ -98,7 +98,10 @@ class LogReadInfo:
 
 @attrs.frozen(kw_only=True)
 class DeleteRecordsResult:
-    """The request is done once `low_watermark`, the lowest log start offset of live replicas, is `requested_offset`."""
+    """The result of a deletion, which is complete once `low_watermark` has reached `requested_offset`.
+
+    `low_watermark` is the lowest log start offset of live replicas.
+    """
 
     requested_offset: int
     low_watermark: int
@@ -109,9 +112,9 @@ def append_records_to_leader(
 ) -> LogAppendInfo:
     """Append clients' batches.
 
-    Raises NotLeaderOrFollowerError when this broker does not lead, NotEnoughReplicasError for acks=all with an ISR
-    below min.insync.replicas, and the errors of the log. `leader_hw_incremented` tells whether the high watermark
-    moved: the caller completes the requests that waited for it, or for new data.
+    Raises NotLeaderOrFollowerError if this broker does not lead, NotEnoughReplicasError for acks=all with an ISR below
+    min.insync.replicas, and the errors of the log. `leader_hw_incremented` shows whether the high watermark moved: the
+    caller completes the requests that waited for it, or for new data.
     """
     with partition.lock:
         log = log_with_epoch(partition, None, require_leader=True)
@@ -225,7 +228,7 @@ def low_watermark(partition: Partition) -> int:
 def delete_records_on_leader(partition: Partition, offset: int) -> DeleteRecordsResult:
     """Delete the records below `offset`, or below the high watermark (−1).
 
-    Raises PolicyViolationError where the topic is compacted only, OffsetOutOfRangeError past the high watermark.
+    Raises PolicyViolationError if the topic is only compacted, OffsetOutOfRangeError past the high watermark.
     """
     with partition.lock:
         log = log_with_epoch(partition, None, require_leader=True)
@@ -257,11 +260,11 @@ def offset_for_timestamp(
     current_leader_epoch: int | None = None,
     require_leader: bool = True,
 ) -> TimestampAndOffset | None:
-    """The first record at or after a timestamp (epoch ms, or a negative one of ListOffsets); None without one.
+    """Return the first record at or after a timestamp (epoch ms, or one of ListOffsets' negative values).
 
-    A client sees the log up to its isolation, a follower (LOG_END) the whole log. Raises OffsetNotAvailableError for
-    clients of a new leader whose high watermark has not reached the start of its epoch: the answer could be lower than
-    an earlier one, or miss records.
+    None without one. A client sees the log up to its isolation, a follower (LOG_END) the whole log. Raises
+    OffsetNotAvailableError for clients of a new leader whose high watermark has not reached the start of its epoch: the
+    answer could be lower than an earlier one, or miss records.
     """
     with partition.lock:
         log = log_with_epoch(partition, current_leader_epoch, require_leader=require_leader)
@@ -291,7 +294,7 @@ def _not_available(partition: Partition) -> OffsetNotAvailableError:
 
 
 def log_with_epoch(partition: Partition, epoch: int | None, *, require_leader: bool) -> PartitionLog:
-    """The log, for a request with the present leader epoch or none. Needs the lock.
+    """Return the log, for a request with the current leader epoch or none. Needs the lock.
 
     Raises FencedLeaderEpochError for an older epoch, UnknownLeaderEpochError for a newer one, NotLeaderOrFollowerError.
     """

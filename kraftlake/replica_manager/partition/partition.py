@@ -66,24 +66,24 @@ class Partition:
         return self.log
 
     def replica(self, broker_id: int) -> Replica | None:
-        """What this leader knows of the replica on another broker; None where it has none."""
+        """The leader's state of the replica on another broker; None if that broker has no replica."""
         return self.in_sync.remote_replicas.get(broker_id)
 
     def logs(self) -> Iterator[PartitionLog]:
-        """The log and the future log, as far as they exist."""
+        """The existing ones of log and future log."""
         for log in (self.log, self.future_log):
             if log is not None:
                 yield log
 
     def make_leader(self, registration: PartitionRegistration, *, is_new: bool, directory_id: Uuid | None) -> bool:
-        """Become the leader, or stay it with a new state; returns whether this broker was not the leader before.
+        """Become the leader, or remain it with a new state; returns whether this broker was not the leader before.
 
-        A new leader epoch starts at the log end offset and resets what the leader knows of its followers. The same
-        leader epoch changes only the assignment and the ISR. A partition epoch below the known one is ignored. A leader
-        that has missed leader epochs, one delta leading over them, forgets its followers' offsets as a new leader does:
-        a leader in between may have truncated them. Kafka 4.4 keeps them, and may acknowledge what no follower has.
-        `is_new` says that the broker did not host the partition before, `directory_id` is its assigned log directory.
-        Raises KafkaStorageError.
+        A new leader epoch starts at the log end offset and resets the leader's state of its followers. The same leader
+        epoch changes only the assignment and the ISR. A partition epoch below the known one is ignored. A leader that
+        has missed leader epochs, skipped by one delta, forgets its followers' offsets like a new leader: a leader in
+        between may have truncated the followers. Kafka 4.4 keeps the offsets, and may acknowledge records that no
+        follower has. With `is_new`, the broker did not host the partition before; `directory_id` is its assigned log
+        directory. Raises KafkaStorageError.
         """
         now = self.context.clock.milliseconds()
         with self.lock:
@@ -117,8 +117,8 @@ class Partition:
     def make_follower(self, registration: PartitionRegistration, *, is_new: bool, directory_id: Uuid | None) -> bool:
         """Become a follower; returns whether the leader epoch is new, so that fetching has to restart.
 
-        The log is created even where the partition has no leader. A partition epoch below the known one is ignored.
-        Raises KafkaStorageError.
+        The log is created even if the partition has no leader. A partition epoch below the known one is ignored. Raises
+        KafkaStorageError.
         """
         with self.lock:
             if self._is_stale(registration):
@@ -183,7 +183,7 @@ class Partition:
         return log
 
     def maybe_create_future_log(self, directory: str) -> bool:
-        """Start to move the replica to `directory`; False when it is there already or on its way there."""
+        """Start to move the replica to `directory`; False if it is already there or moving there."""
         with self.lock:
             if self.local_log.directory == directory:
                 return False
@@ -200,10 +200,10 @@ class Partition:
         return log is not None and future is not None and log.log_end_offset == future.log_end_offset
 
     def maybe_replace_current_with_future(self) -> bool:
-        """Replace the log by the future log if that is caught up; returns whether it was replaced.
+        """Replace the log by a caught-up future log; returns whether it was replaced.
 
-        On a leader the future log is given the start of the leader epoch, which no batch contains where nothing has
-        been appended in that epoch.
+        On a leader the future log gets the start of the leader epoch, which no batch contains if nothing was appended
+        in that epoch.
         """
         with self.lock:
             future = self.future_log
@@ -224,7 +224,7 @@ class Partition:
                 self.context.log_manager.delete_future_log(self.topic_partition)
 
     def delete(self) -> None:
-        """Release the logs and the role: the broker no longer hosts the partition. Deletes no log."""
+        """Release the logs and the role: the broker no longer hosts the partition. The logs are not deleted."""
         with self.lock:
             self.in_sync.clear()
             self.log = self.future_log = None

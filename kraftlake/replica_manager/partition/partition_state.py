@@ -25,7 +25,7 @@ class Assignment:
 
     @property
     def replication_factor(self) -> int:
-        """The number of replicas; during a reassignment the number before it."""
+        """The number of replicas; during a reassignment, the number before it."""
         return len(set(self.replicas) - set(self.adding)) if self.is_reassigning else len(self.replicas)
 
 
@@ -45,7 +45,7 @@ class CommittedIsr:
 
 @attrs.frozen(kw_only=True, weakref_slot=False, eq=False)
 class _PendingIsr:
-    """A proposal in flight: `sent`, when `last_committed` was the ISR of the controller."""
+    """A proposal in flight: the proposed state `sent`, and the controller's ISR at that time, `last_committed`."""
 
     sent: LeaderAndIsr
     last_committed: CommittedIsr
@@ -60,7 +60,7 @@ class _PendingIsr:
 
 @attrs.frozen(kw_only=True, weakref_slot=False, eq=False)
 class PendingExpandIsr(_PendingIsr):
-    """The proposal to add a follower, which counts at once: to wait for one more replica is safe."""
+    """The proposal to add a follower, which counts at once: waiting for one more replica is safe."""
 
     new_in_sync_replica: int
 

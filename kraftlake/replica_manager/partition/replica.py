@@ -1,4 +1,4 @@
-"""A leader's knowledge of a follower. Source: org.apache.kafka.server.replica.Replica."""
+"""A leader's state of a follower. Source: org.apache.kafka.server.replica.Replica."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ class Replica:
     def update_fetch_state(self, fetch: FollowerFetch, alive_broker_epoch: int | None) -> None:
         """Update the state by a fetch: the follower has all records before the fetch offset.
 
-        It is caught up now if it fetches at the leader's end, and was caught up at its last fetch if it fetches at the
-        end of that time. Raises NotLeaderOrFollowerError for a fetch of an earlier incarnation of the broker.
+        The follower is caught up now if it fetches at the leader's end, and was caught up at its last fetch if it
+        fetches at the leader's end of that time. Raises NotLeaderOrFollowerError for a fetch of an earlier incarnation
+        of the broker.
         """
         broker_epoch, leader_end = fetch.broker_epoch, fetch.leader_end_offset
         if broker_epoch != NO_BROKER_EPOCH and alive_broker_epoch is not None and alive_broker_epoch > broker_epoch:
@@ -81,17 +82,18 @@ class Replica:
         )
 
     def left_isr(self) -> None:
-        """Count as never caught up until the next fetch: the controller has taken it out of the ISR.
+        """Mark the follower as never caught up until the next fetch: the controller has removed it from the ISR.
 
-        Kafka 4.4 goes on to count it as caught up for `replica.lag.time.max.ms`, and the high watermark waits for it
-        where its broker lives, though its directory has failed: producers wait for a replica that fetches no more.
+        Kafka 4.4 counts such a follower as caught up for `replica.lag.time.max.ms`, and the high watermark waits for it
+        while its broker is alive, even if its directory has failed: producers wait for a replica that no longer
+        fetches.
         """
         self.state = attrs.evolve(self.state, last_caught_up_time_ms=0)
 
     def reset(self, *, now_ms: int, leader_end_offset: int, keeps_offsets: bool, in_sync: bool) -> None:
         """Start a leader epoch: a replica in the ISR counts as caught up now, any other as never caught up.
 
-        Without `keeps_offsets` the leader does not know the replica's offsets.
+        Without `keeps_offsets`, the replica's offsets become unknown.
         """
         caught_up = now_ms if in_sync else 0
         if keeps_offsets:

@@ -1,1 +1,1 @@
-"""What one broker does while a metadata log is replayed, and the record that caused it."""
+"""The actions of one broker while a metadata log is replayed, each with the record that caused it."""

@@ -30,7 +30,7 @@ from kraftlake.runtime.errors import OffsetError
 from kraftlake.runtime.moments import Moment
 
 SNAPSHOT = "SNAPSHOT"
-"""The type of a cause that is a whole snapshot; its offset is the snapshot's last offset."""
+"""The type of a cause that is a whole snapshot; its offset is the snapshot's last one."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -54,8 +54,8 @@ class BrokerReplay:
 
     The broker starts with the image before `from_offset`; without `from_offset`, with the empty image, or with the
     snapshot that the log starts from. Each batch is one delta, and so is each metadata transaction. `broker` has the
-    state after the last step taken. Raises OffsetError where the source lacks the images, UsageError for a range whose
-    end is before its start.
+    state after the last step taken. Raises OffsetError if the source lacks the images, UsageError for a range whose end
+    is before its start.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class BrokerReplay:
         return self._step(image.offset, None, image)
 
     def steps(self) -> Iterator[ReplayStep]:
-        """Each published delta, applied when it is yielded. To be called once."""
+        """Yield each published delta after its application. To be called once."""
         if self._first is not None and self._first.offset <= self.to_offset:
             yield self._first
         loader, to = self._loader, self.to_offset
@@ -161,7 +161,7 @@ class BrokerReplay:
             yield from self._ahead_of_log(loader, to)
 
     def again(self, steps: Sequence[ReplayStep]) -> ReplayedBroker:
-        """Another broker that has applied `steps`, the first steps of this replay."""
+        """Return another broker after `steps`, the first steps of this replay."""
         broker = self._make_broker(listener=lambda _: None)
         if not self.base_image.is_empty():
             broker.start(self.base_image)
@@ -203,7 +203,7 @@ class BrokerReplay:
         self._records.published(image.offset)
 
     def _step(self, first_offset: int, delta: MetadataDelta | None, image: MetadataImage) -> ReplayStep:
-        """The step of the transitions reported since the last one."""
+        """Return the step with the transitions reported since the last one."""
         transitions, self._transitions = self._transitions, []
         causes = self._causes(transitions, delta, image) if transitions else ()
         return ReplayStep(

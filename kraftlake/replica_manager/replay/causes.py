@@ -23,7 +23,7 @@ _OF_THE_BROKER = (TransitionKind.BROKER_STARTED, TransitionKind.SHUTDOWN_BEGUN, 
 
 @attrs.frozen(weakref_slot=False)
 class Cause:
-    """A record: its offset, and its type as Kafka's dump tool prints it; SNAPSHOT means a whole snapshot."""
+    """A record: its offset, and its type as in Kafka's dump tool; SNAPSHOT means a whole snapshot."""
 
     offset: int
     type: str
@@ -57,9 +57,10 @@ class RecordIndex:
                 self.of_broker = cause
 
     def of_partition(self, topic_ids: Sequence[Uuid], partition: int, kind: TransitionKind) -> Cause | None:
-        """The record that caused a transition of a partition; `topic_ids` are the ids that its topic's name had.
+        """Return the record that caused a transition of a partition; `topic_ids` are all ids of its topic's name.
 
-        Of several records, the last one that names a leader causes a change of role, and the last one anything else.
+        Of several records, a change of role is caused by the last one that names a leader, and any other transition by
+        the last one.
         """
         if kind in (TransitionKind.LOG_DELETED, TransitionKind.LOG_DELETE_FAILED):
             for topic_id in topic_ids:
@@ -93,10 +94,10 @@ def causes_of(
     *,
     restarted: bool,
 ) -> list[Cause | None]:
-    """The cause of each transition.
+    """Return the cause of each transition.
 
-    The transitions of a started broker come from its registration. A fetcher starts because of its first partition, and
-    stops because of the transition before.
+    The transitions of a started broker come from its registration. A fetcher's start has the cause of its first
+    partition, and its stop the cause of the previous transition.
     """
     found: list[Cause | None] = []
     for transition in transitions:

@@ -33,11 +33,11 @@ from kraftlake.runtime.clock import ManualClock
 UNDECIDED = "(the log does not say which)"
 """The directory of a replica for which no record has named one."""
 _WHOLE = ImageWriterOptions(metadata_version=LATEST, elr_enabled=True)
-"""Writes records with the whole state of a partition."""
+"""Options for records with the whole state of a partition."""
 
 
 class StillFetcher:
-    """A fetcher that only knows its partitions: a metadata log has no data to fetch."""
+    """A fetcher that only holds its partitions: a metadata log has no data to fetch."""
 
     def __init__(self, fetcher_id: int, leader: BrokerEndPoint) -> None:
         self.fetcher_id = fetcher_id
@@ -54,13 +54,13 @@ class StillFetcher:
         return FetcherFigures(name=f"ReplicaFetcherThread-{self.fetcher_id}-{self.leader.id}")
 
     def start(self) -> None:
-        """Do nothing."""
+        """Return without action."""
 
     def shutdown(self) -> None:
-        """Do nothing."""
+        """Return without action."""
 
     def await_shutdown(self, timeout_s: float) -> bool:  # noqa: ARG002
-        """Return at once: there is no thread."""
+        """Return at once: the fetcher has no thread."""
         return True
 
     def add_partitions(self, states: Mapping[TopicPartition, InitialFetchState]) -> None:
@@ -73,7 +73,7 @@ class StillFetcher:
         return {name: mine.pop(name).offset for name in partitions if name in mine} if mine else {}
 
     def mark_for_truncation(self, name: TopicPartition, offset: int) -> None:
-        """Do nothing."""
+        """Return without action."""
 
     def remove_all_partitions(self) -> Mapping[TopicPartition, InitialFetchState]:
         """Remove all partitions; returns their states."""
@@ -82,26 +82,26 @@ class StillFetcher:
 
 
 class _NoPeers:
-    """In place of the controller and the clients: a replayed broker has none, their effects are records."""
+    """Replaces the controller and the clients, which a replayed broker lacks: their effects are records."""
 
     def submit(self, *_: object, **__: object) -> None:
-        """Never answer."""
+        """Drop the request without an answer."""
 
     def handle_assignment(self, *_: object, **__: object) -> None:
-        """Do nothing: the controller's answer is a record."""
+        """Return without action: the controller's answer is a record."""
 
     def handle_failure(self, *_: object, **__: object) -> None:
-        """Do nothing: the controller's answer is a record."""
+        """Return without action: the controller's answer is a record."""
 
     def check_and_complete_all(self, topic_partition: TopicPartition) -> None:
-        """Do nothing: no request waits."""
+        """Return without action: no request waits."""
 
     def complete_when_not_leader(self, topic_partition: TopicPartition) -> None:
-        """Do nothing: no request waits."""
+        """Return without action: no request waits."""
 
 
 class _RecordedLogManager(MemoryLogManager):
-    """Puts each log into the directory that the records name; without such records, into the only directory."""
+    """Assigns each log to the directory that the records name; without such records, to the only directory."""
 
     def _directory_for(self, wanted: Uuid | None) -> str:
         if wanted is not None and not is_reserved(wanted):
@@ -115,14 +115,14 @@ class _RecordedLogManager(MemoryLogManager):
             log.directory = str(directory_id)
 
     def strays(self, hosted: Mapping[TopicPartition, Uuid]) -> list[TopicPartition]:
-        """Remove the stray logs that a restarted broker finds, and return their partitions."""
+        """Remove and return the partitions whose logs a restarted broker finds to be stray."""
         found = [name for name, log in self._logs.items() if hosted.get(name) != log.topic_id]
         for name in found:
             del self._logs[name]
         return sorted(found)
 
     def take_registered(self, directories: tuple[Uuid, ...], *, restarted: bool) -> list[str]:
-        """Set the registered directories; returns those that a broker has lost while it runs."""
+        """Set the registered directories; returns those lost while the broker runs."""
         wanted = {str(id_): id_ for id_ in directories}
         lost = [name for name in self.directories if name not in wanted]
         if restarted:
@@ -136,7 +136,7 @@ class _RecordedLogManager(MemoryLogManager):
 class ReplayedBroker:
     """Broker `broker_id` with a real ReplicaManager; `listener` receives each transition.
 
-    The broker's own actions follow from the records that they led to: a directory that is no longer registered has
+    The broker's own actions are derived from the records that they caused: a directory that is no longer registered has
     failed, a registration in controlled shutdown means that the broker shuts down, and a new incarnation id means that
     the broker was restarted with the logs it had.
     """
@@ -164,7 +164,7 @@ class ReplayedBroker:
         return self._view.image
 
     def start(self, image: MetadataImage) -> None:
-        """Start with an image, in one delta from the empty image with the partitions that the broker hosts."""
+        """Start with an image, by one delta from the empty image with the partitions that the broker hosts."""
         self._take_registration(image)
         self._apply(hosted_delta(image, self.broker_id), image)
 
@@ -179,10 +179,10 @@ class ReplayedBroker:
             self._apply(delta.topics_delta, image)
 
     def load_snapshot(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Apply the delta that a whole snapshot leads to.
+        """Apply the delta of a whole snapshot.
 
-        Such a delta does not remove replicas of a topic that still exists; in Kafka 4.4 they stay until the broker
-        restarts. Here they are removed, so that the hosted partitions are those of the image.
+        Such a delta removes no replica of a topic that still exists; in Kafka 4.4 such replicas stay until the broker
+        restarts. Here they are removed, so that the hosted partitions match the image.
         """
         self.publish(delta, image)
         hosted = hosted_delta(image, self.broker_id).changed_topics
@@ -217,7 +217,7 @@ class ReplayedBroker:
         self.manager.apply_delta(delta, image)
 
     def _take_registration(self, image: MetadataImage) -> bool:
-        """Act on a new state of the broker's own registration; returns whether the broker was restarted."""
+        """Apply a new state of the broker's own registration; returns whether the broker was restarted."""
         registration, known = image.cluster.brokers.get(self.broker_id), self._registration
         if registration is None or registration is known:
             return False
@@ -259,7 +259,7 @@ class ReplayedBroker:
         return ReplicaManager(context, fetchers=StillFetcher, log_dir_fetchers=StillFetcher)
 
     def _listener_name(self) -> str:
-        """The listener given to the constructor; else the first by name that all registered brokers have."""
+        """Return the listener given to the constructor; else the first by name that all registered brokers have."""
         if self._inter_broker_listener is not None:
             return self._inter_broker_listener
         listeners = [set(broker.listeners) for broker in self.image.cluster.brokers.values()]
@@ -297,7 +297,7 @@ class ReplayedBroker:
 
 
 def hosted_delta(image: MetadataImage, broker_id: int) -> TopicsDelta:
-    """A delta from the empty image with just the partitions that have a replica on the broker, in name order."""
+    """Return a delta from the empty image with only the partitions that have a replica on the broker, in name order."""
     hosted: dict[str, dict[int, PartitionRegistration]] = {}
     for name, partition_id, state in hosted_partitions(image.topics, broker_id):
         hosted.setdefault(name, {})[partition_id] = state

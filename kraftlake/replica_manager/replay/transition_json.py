@@ -11,9 +11,9 @@ from kraftlake.replica_manager.transitions import Transition
 
 
 def transition_to_json(transition: Transition, cause: Cause | None, offset: int) -> dict[str, Any]:
-    """One transition: `offset` is the last offset of its delta, record offset and type are those of its cause.
+    """Convert a transition: `offset` is the last offset of its delta, record offset and type are its cause's.
 
-    Fields that the transition lacks are left out.
+    Fields that the transition lacks are omitted.
     """
     form: dict[str, Any] = {
         "offset": offset,
@@ -51,9 +51,9 @@ def _state(registration: PartitionRegistration) -> dict[str, Any]:
 
 
 def summary_to_json(broker: ReplayedBroker, offset: int) -> dict[str, Any]:
-    """The last line: the partitions that the broker leads and follows after `offset`.
+    """Return the last line: the partitions that the broker leads and follows after `offset`.
 
-    `offset` is after the offset of the broker's image where the replay ends within a metadata transaction.
+    `offset` is above the offset of the broker's image if the replay ends within a metadata transaction.
     """
     leads, follows = broker.roles()
     return {

@@ -1,1 +1,1 @@
-"""What a broker answers to producers, consumers and followers, and the requests that wait for an answer."""
+"""The answers of a broker to producers, consumers and followers, and the delayed requests."""

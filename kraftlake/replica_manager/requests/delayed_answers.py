@@ -34,7 +34,7 @@ class DelayedAnswers(DelayedOperation, Generic[Wanted, Answer]):
         self._on_answer = on_answer
 
     def is_done(self, name: TopicPartition, wanted: Wanted) -> bool:
-        """Whether a partition has its final answer; the method sets the answer where it changes."""
+        """Whether a partition has its final answer; the method updates the answer if it changes."""
         raise NotImplementedError
 
     def can_complete(self) -> bool:

@@ -56,7 +56,7 @@ class DelayedFetch(DelayedOperation):
         return False
 
     def _readable(self, name: TopicPartition, fetch: FetchPartition) -> int | None:
-        """The number of readable bytes of a partition, None where waiting is pointless."""
+        """The number of readable bytes of a partition, None if waiting is pointless."""
         params = self._params
         partition = self._replicas.partition_or_raise(name)
         with partition.lock:

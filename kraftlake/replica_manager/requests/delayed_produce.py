@@ -16,10 +16,10 @@ from kraftlake.replica_manager.requests.delayed_answers import DelayedAnswers
 
 @attrs.frozen(kw_only=True)
 class ProduceAnswer:
-    """The result for one partition: the offset of the first appended record, −1 where nothing was appended.
+    """The result for one partition: the offset of the first appended record, −1 if nothing was appended.
 
-    `log_append_time` (epoch ms) is what the leader has set as the records' time, or the time of a batch that was
-    appended before; None where it keeps the producer's. `records` are those that are at fault.
+    `log_append_time` (epoch ms) is the leader's timestamp of the records, or that of a batch appended before; None if
+    the leader keeps the producer's timestamps. `records` are the invalid ones.
     """
 
     base_offset: int = -1
@@ -31,7 +31,7 @@ class ProduceAnswer:
 
 
 class DelayedProduce(DelayedAnswers[int, ProduceAnswer]):
-    """Waits until each partition has committed what was appended up to its end in `ends`, or can't commit it any more.
+    """Waits until each partition has committed the records below its end in `ends`, or can no longer commit them.
 
     A partition that times out may still commit the records later.
     """

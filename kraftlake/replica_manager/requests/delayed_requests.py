@@ -35,7 +35,7 @@ class DelayedRequests:
         self.fetch.check_and_complete(topic_partition)
 
     def expire(self) -> int:
-        """Complete the requests whose time is over; returns their number."""
+        """Complete the requests that have timed out; returns their number."""
         return sum(purgatory.expire() for purgatory in self)
 
     def next_deadline(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Fetch requests within fetch sessions (KIP-227): what a request reads, and how its response is reduced."""
+"""Fetch requests within fetch sessions (KIP-227): the partitions to read, and the reduction of the response."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = get_logger(__name__)
 class FetchContext:
     """One fetch request: reads `partitions` in their order. Source: org.apache.kafka.server.FetchContext.
 
-    `respond` makes the response from the partitions that were read, and is called once.
+    `respond` makes the response from the read partitions, and is called once.
     """
 
     partitions: Mapping[TopicPartition, FetchPartition]
@@ -65,12 +65,12 @@ class FetchManager:
 
 
 def _sessionless(answers: Mapping[TopicPartition, FetchedPartition]) -> FetchResponse:
-    """Everything that was read."""
+    """Return all answers."""
     return FetchResponse(partitions=answers)
 
 
 def _failed(error: ErrorCode) -> FetchContext:
-    """Reads nothing, and responds with the error."""
+    """Return a context that reads nothing, and responds with the error."""
     return FetchContext({}, lambda _: FetchResponse(error=error))
 
 
@@ -80,7 +80,7 @@ def _full(
     from_follower: bool,
     answers: Mapping[TopicPartition, FetchedPartition],
 ) -> FetchResponse:
-    """Everything that was read, and the id of a new session, if the cache has room for it."""
+    """Return all answers, and the id of a new session if the cache has room for one."""
     remembered = {
         name: CachedPartition(wanted[name], answer.high_watermark, answer.log_start_offset)
         for name, answer in answers.items()
@@ -94,7 +94,7 @@ def _incremental(
     epoch: int,
     answers: Mapping[TopicPartition, FetchedPartition],
 ) -> FetchResponse:
-    """What has changed since the session's last response; an error where a later request has moved the session on."""
+    """Return the changes since the session's last response; an error if a later request has advanced the session."""
     with cache.lock:
         if session.epoch != epoch:
             _log.info("fetch_session_went_on", session=session.id, epoch=session.epoch)

@@ -28,11 +28,10 @@ def serve_fetch(
     throttle: ReplicationQuota | None = None,
     may_read: Callable[[TopicPartition], bool] = lambda _: True,
 ) -> None:
-    """Answer once `min_bytes` of the request can be sent, after its `max_wait_ms` at the latest.
+    """Answer once `min_bytes` of the request can be sent, or after its `max_wait_ms`.
 
-    `may_read` tells whether the reader is allowed to; it is asked for all partitions of a session with each request.
-    `throttle` is the leader's quota (leader.replication.throttled.rate); it counts the bytes sent of throttled
-    replicas.
+    `may_read` authorizes the reader; it is called for all partitions of a session with each request. `throttle` is the
+    leader's quota (leader.replication.throttled.rate); it counts the bytes sent of throttled replicas.
     """
     context = sessions.new_context(request)
     asked = context.partitions
@@ -52,7 +51,7 @@ def serve_fetch(
 
 
 def fetched_of(answer: FetchAnswer, topic_id: Uuid | None = None) -> FetchedPartition:
-    """The part of a response that a read of one partition becomes, under the id that it was asked for by."""
+    """Return the response part for the read of one partition, under the id of the request."""
     read = answer.read
     if read is None:
         return FetchedPartition(error=answer.error, topic_id=topic_id)

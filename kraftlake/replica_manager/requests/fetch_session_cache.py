@@ -1,4 +1,4 @@
-"""The leader's side of fetch sessions: what each session fetches and what was last sent (KIP-227)."""
+"""The leader's side of fetch sessions: the partitions of each session and their last sent state (KIP-227)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from kraftlake.replica_manager.partition.leader import FetchPartition
 from kraftlake.runtime.clock import Clock
 
 EVICTION_MS: Final = 120_000
-"""The age from which a larger session may replace a session, and the time after which any may replace an unused one."""
+"""The age from which a larger session may replace a session, and the idle time after which any session may."""
 _LARGEST_ID = 0x7FFF_FFFF
 
 
 @attrs.define(weakref_slot=False)
 class CachedPartition:
-    """A partition in a session: what it fetches and the offsets last sent."""
+    """A partition in a session: its fetch parameters and the offsets last sent."""
 
     wanted: FetchPartition
     high_watermark: int = -1
     log_start_offset: int = -1
 
     def note(self, answer: FetchedPartition) -> bool:
-        """Remember an answer; returns whether it has news for the follower."""
+        """Store an answer; returns whether it has news for the follower."""
         news = bool(
             answer.data
             or answer.error is not ErrorCode.NONE
@@ -50,7 +50,7 @@ class CachedPartition:
 class LeaderFetchSession:
     """A session; `epoch` is the session epoch that its next request must have.
 
-    Sessions of followers are `privileged`. `partitions` are in reading order, the one served last at the end. Times are
+    Sessions of followers are `privileged`. `partitions` are in reading order, the last one served at the end. Times are
     epoch ms. Source: org.apache.kafka.server.FetchSession.
     """
 
@@ -99,8 +99,8 @@ class LeaderFetchSession:
 class FetchSessionCache:
     """The sessions of a leader, at most `slots` (max.incremental.fetch.session.cache.slots).
 
-    In a full cache, a new session replaces one that was not used for `EVICTION_MS`; else a follower's session replaces
-    a consumer's, or a larger session a smaller one older than `EVICTION_MS`. `lock` guards the cache and its sessions.
+    In a full cache, a new session replaces one unused for `EVICTION_MS`; else a follower's session replaces a
+    consumer's, or a larger session a smaller one older than `EVICTION_MS`. `lock` guards the cache and its sessions.
     Source: org.apache.kafka.server.FetchSessionCacheShard, of which Kafka has several to share the load of the lock.
     """
 
@@ -129,7 +129,7 @@ class FetchSessionCache:
         return self._sessions.get(session_id)
 
     def create(self, *, privileged: bool, partitions: dict[TopicPartition, CachedPartition]) -> int:
-        """Start a session; returns its id, or `NO_SESSION` where the cache has no room."""
+        """Start a session; returns its id, or `NO_SESSION` if the cache has no room."""
         now = self._clock.milliseconds()
         with self.lock:
             if len(self._sessions) >= self._slots and not self._make_room(privileged, len(partitions), now):
@@ -169,5 +169,5 @@ class FetchSessionCache:
 
 
 def _value(session: LeaderFetchSession) -> tuple[bool, int, int]:
-    """The order in which sessions are replaced, the least first."""
+    """The key of a session for the order of replacement, the smallest first."""
     return session.privileged, len(session.partitions), session.id

@@ -24,7 +24,7 @@ from kraftlake.replica_manager.replication_quota import ReplicationQuota
 
 @attrs.frozen(kw_only=True)
 class FetchAnswer:
-    """What was read of a partition; `read` is None with an error.
+    """The result of a fetch from one partition; `read` is None with an error.
 
     With a `preferred_read_replica`, `read` has the log's offsets and no batches: the consumer has to fetch from that
     broker (KIP-392).
@@ -46,7 +46,7 @@ class FetchAnswer:
 
     @property
     def diverging_epoch(self) -> OffsetAndEpoch | None:
-        """The end of the last epoch that the reader's log shares with this log, where they diverge."""
+        """The end of the last epoch shared by the reader's log and this log, if they diverge."""
         return None if self.read is None else self.read.diverging_epoch
 
     @property
@@ -69,8 +69,8 @@ def read_from_log(
 ) -> dict[TopicPartition, FetchAnswer]:
     """Read the partitions in their order, at most `params.max_bytes` in total.
 
-    The first partition with data gives at least one batch of any size, so that the reader advances (KIP-74). A
-    throttled partition gives no batch to a follower that is not in sync. Source: ReplicaManager.readFromLog.
+    The first partition with data returns at least one batch of any size, so that the reader advances (KIP-74). A
+    throttled partition returns no batch to a follower outside the ISR. Source: ReplicaManager.readFromLog.
     """
     answers: dict[TopicPartition, FetchAnswer] = {}
     left, min_one_message = params.max_bytes, True
@@ -115,8 +115,8 @@ def must_be_throttled(throttle: ReplicationQuota, partition: Partition, replica_
 def preferred_read_replica(partition: Partition, params: FetchParams, fetch: FetchPartition) -> int | None:
     """The follower that a consumer should read from: the most caught-up ISR member in its rack (KIP-392).
 
-    None for followers, for consumers without a rack, where the leader is in the rack, and where no ISR member in the
-    rack has the offset. Followers outside the ISR are left out because they may lag without limit. Source:
+    None for followers, for consumers without a rack, if the leader is in the rack, and if no ISR member in the rack has
+    the offset. Followers outside the ISR are excluded because they may lag without limit. Source:
     ReplicaManager.findPreferredReadReplica, org.apache.kafka.common.replica.RackAwareReplicaSelector.
     """
     metadata = partition.context.metadata

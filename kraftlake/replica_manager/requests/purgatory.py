@@ -18,25 +18,26 @@ from kraftlake.runtime.log import get_logger
 _log = get_logger(__name__)
 
 _DEADLINES_LEFT: Final = 1_000
-"""Deadlines of completed operations that are kept however few operations wait."""
+"""The number of deadlines of completed operations that are kept however few operations wait."""
 
 
 class DelayedOperation:
     """An operation that can't be completed yet. A subclass defines the condition and the completion.
 
     `can_complete` runs under the operation's lock, in one thread at a time and never after the completion, so
-    `on_complete` may use what `can_complete` has changed. `on_complete` runs without the lock and may complete other
-    operations, even while another thread's `on_complete` does. An exception of either is logged and not raised: the
-    thread that completes an operation has another request to serve. `on_fault` is called after one of `on_complete`.
+    `on_complete` may use the state that `can_complete` has changed. `on_complete` runs without the lock and may
+    complete other operations, even while another thread's `on_complete` does. An exception of either is logged and not
+    raised: the thread that completes an operation is serving another request. `on_fault` is called after an exception
+    of `on_complete`.
     """
 
     def __init__(self) -> None:
         self._lock = RLock()
         self._completed = False
         self.watcher: Callable[[], None] | None = None
-        """Called on completion; set by the purgatory that the operation waits in."""
+        """Called on completion; set by the operation's purgatory."""
         self.on_fault: Callable[[], object] | None = None
-        """Has whoever waits for the operation told that nothing else will come."""
+        """Callback that answers the operation's waiting client after a fault, since no other answer will come."""
 
     @property
     def is_completed(self) -> bool:
@@ -52,7 +53,7 @@ class DelayedOperation:
         raise NotImplementedError
 
     def on_expiration(self) -> None:
-        """Called after `on_complete` when the operation has timed out."""
+        """Handle the timeout of the operation; called after `on_complete`."""
 
     def expire(self) -> bool:
         """Complete the operation at its timeout; False if it was completed before."""
@@ -90,7 +91,7 @@ class DelayedOperation:
             raise
 
     def _contained(self, call: Callable[[], object], what: str) -> bool:
-        """Call a function and log what it raises; False then."""
+        """Call a function; an exception is logged, and False returned."""
         try:
             return bool(call())
         except Exception as fault:
@@ -114,9 +115,9 @@ class Purgatory:
         self._clock = clock
         self._lock = Lock()
         self._watchers: dict[Hashable, dict[int, DelayedOperation]] = {}
-        """By key and number, in the order of the numbers."""
+        """The watching operations by key and number, in the order of the numbers."""
         self._waiting: dict[int, DelayedOperation] = {}
-        """Those with a deadline, by number."""
+        """The operations with a deadline, by number."""
         self._deadlines: list[tuple[int, int]] = []
         """A heap of the deadlines and the numbers, also of operations that have been completed."""
         self._numbers = count()
@@ -131,17 +132,17 @@ class Purgatory:
 
     @property
     def delayed(self) -> int:
-        """The number of operations that wait."""
+        """The number of waiting operations."""
         return len(self._waiting)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable], delay_ms: float) -> bool:
-        """Complete an operation now, or let it `watch` the keys; returns whether it is completed."""
+        """Complete an operation now, or `watch` the keys for it; returns whether it is completed."""
         return operation.try_complete() or self.watch(operation, keys, delay_ms)
 
     def watch(self, operation: DelayedOperation, keys: Sequence[Hashable], delay_ms: float) -> bool:
-        """Let an operation watch the keys for at most `delay_ms`; returns whether it is completed.
+        """Watch the keys for an operation, for at most `delay_ms`; returns whether the operation is completed.
 
-        The condition may come to hold before the entry on the last list, so the operation is tried after that.
+        The condition may become true before the operation is on the last list, so a final attempt follows.
         """
         assert keys, "an operation without a key could only time out"
         number = next(self._numbers)

@@ -1,8 +1,8 @@
 """Answers the requests of clients and followers, each for several partitions. Source: kafka.server.ReplicaManager.
 
 Each request calls its `on_answer` exactly once, at once or later, without a lock. An error of a partition is an error
-code in the answer, never an exception. Where `on_answer` raises, so does the request; of one that has waited nobody
-would hear that, so its `on_fault` is called.
+code in the answer, never an exception. If `on_answer` raises, the request raises too; for a delayed request, whose
+caller is gone, `on_fault` is called.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WITHOUT_LOG_START: Final = frozenset({
     ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.UNKNOWN_TOPIC_ID,
 })  # fmt: skip
-"""The errors of an append whose answer has no log start offset."""
+"""The errors of an append whose answer lacks the log start offset."""
 
 Wanted = TypeVar("Wanted")
 Answer = TypeVar("Answer")
@@ -84,11 +84,11 @@ class RequestServer:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         internal_topics_allowed: bool = False,
     ) -> None:
-        """Append batches, and answer when the replicas that `required_acks` names have them.
+        """Append batches, and answer when the replicas required by `required_acks` have them.
 
         −1 waits for the ISR, at most `timeout_ms`, where at least one partition's append succeeded; 0 and 1 answer at
-        once. `topic_ids` are the producer's topic ids by topic name, as far as it sends them: a partition with another
-        topic id answers UNKNOWN_TOPIC_ID.
+        once. `topic_ids` are the producer's topic ids by topic name, if it sends them: a partition with another topic
+        id answers UNKNOWN_TOPIC_ID.
         """
         if required_acks not in VALID_ACKS:
             on_answer({name: ProduceAnswer(error=ErrorCode.INVALID_REQUIRED_ACKS) for name in entries})
@@ -151,9 +151,9 @@ class RequestServer:
         on_fault: Callable[[], object] | None = None,
         throttle: ReplicationQuota | None = None,
     ) -> None:
-        """Read, and answer when `params.min_bytes` were read, after `params.max_wait_ms` at the latest.
+        """Read, and answer once `params.min_bytes` are available, or after `params.max_wait_ms`.
 
-        Answers at once when no partition is asked for, or a partition has an error, a diverging epoch or a preferred
+        Answers at once if the request has no partition, or a partition has an error, a diverging epoch or a preferred
         read replica.
         """
         answers = read_from_log(self._replicas, params, wanted, throttle=throttle)
@@ -177,7 +177,7 @@ class RequestServer:
         on_answer: Callable[[Mapping[TopicPartition, DeleteRecordsAnswer]], None],
         on_fault: Callable[[], object] | None = None,
     ) -> None:
-        """Delete the records below offsets (−1: the high watermark), and answer when all live replicas have done so."""
+        """Delete the records below offsets (−1: the high watermark); answer when all live replicas have done so."""
         answers: dict[TopicPartition, DeleteRecordsAnswer] = {}
         wanted: dict[TopicPartition, int] = {}
         for name, offset in offsets.items():
@@ -217,7 +217,7 @@ class RequestServer:
         current_leader_epochs: Mapping[TopicPartition, int] | None = None,
         require_leader: bool = True,
     ) -> dict[TopicPartition, ListedOffset]:
-        """The first record at or after a timestamp (epoch ms, or a negative one of ListOffsets) of each partition."""
+        """The first record of each partition at or after a timestamp (epoch ms, or negative as in ListOffsets)."""
         epochs = current_leader_epochs or {}
 
         def listed(partition: Partition, timestamp: int) -> ListedOffset:

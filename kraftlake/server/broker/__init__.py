@@ -1,1 +1,1 @@
-"""A broker that replicates and serves nobody: `kraftlake broker`."""
+"""A broker that replicates and serves no clients: `kraftlake broker`."""

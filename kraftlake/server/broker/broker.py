@@ -1,4 +1,4 @@
-"""The parts of a broker's process, put together."""
+"""The parts of a broker's process and their assembly."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _DELETION_MS: Final = 10_000
 
 
 class CachedView(MetadataView):
-    """The view of the image that the metadata cache has."""
+    """The image of the metadata cache as a view."""
 
     def __init__(self, cache: MetadataCache) -> None:
         self._cache = cache
@@ -78,8 +78,8 @@ class CachedView(MetadataView):
 class Broker:
     """The lifecycle, the metadata feed, the logs and the replica manager of one broker, from `start` to `close`.
 
-    `controllers` returns the addresses at which the active controller is looked for. `end` gets the reason where it has
-    to end although nobody asked it to. Raises, when made, as `open_log_manager`.
+    `controllers` returns the addresses at which the active controller is searched. `end` gets the reason if the broker
+    has to end without a request to stop. The constructor raises as `open_log_manager`.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Broker:
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )  # fmt: skip
         self.cordoned_log_dirs = config.cordoned_log_dirs
-        """The log directories that are to get no new replicas (KIP-1066)."""
+        """The log directories that get no new replicas (KIP-1066)."""
         lifecycle = BrokerLifecycle(
             registration, lambda: self.loader.applied_offset, config.lifecycle, cordoned=self._cordoned_ids
         )
@@ -138,25 +138,25 @@ class Broker:
             heed_in_quotas(leader_quota=self.leader_quota, follower_quota=self._follower_quota),
             heed_in_replicas(self.manager), self._heed_cordons,
         )  # fmt: skip
-        """What applies the settings that are made while it runs."""
+        """The handler of the settings that are changed while the broker runs."""
         self.publisher = self._publisher()
 
     @property
     def controller(self) -> Address | None:
-        """Where the active controller is, None while that is not known."""
+        """The address of the active controller; None while unknown."""
         return self._feed.controller
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another process has registered with the broker's id after it, so that its epoch is over.
+        """Whether another process has registered with the broker's id after this one, so that this one's epoch is over.
 
-        What is registered now may be a late copy of the broker's own request, whose epoch it was not told.
+        The current registration may be a late copy of the broker's own request, whose epoch the broker was not sent.
         """
         registered, epoch = self.loader.image.cluster.brokers.get(self._config.broker_id), self.lifecycle.broker_epoch
         return registered is not None and 0 <= epoch < registered.epoch
 
     def to_controller(self, name: str, retry_timeout_ms: int | None = None) -> NodeToControllerChannel:
-        """A channel of its own to the active controller, which ends with the broker."""
+        """Return a separate channel to the active controller, which ends with the broker."""
         made = NodeToControllerChannel(
             name,
             self._controllers,
@@ -182,7 +182,7 @@ class Broker:
             raise
 
     def _directory_failed(self, directory: str, fault: OSError) -> None:
-        """Handle the failure later: whoever met it holds the lock of a partition."""
+        """Handle the failure later: the calling thread holds the lock of a partition."""
         self._log.error("log_directory_failed", directory=directory, cause=str(fault))
         if self._manager is not None:
             self._scheduler.after(0, lambda: self._take_offline(directory))
@@ -261,7 +261,7 @@ class Broker:
         self.lifecycle.start()
 
     def install(self) -> None:
-        """Have the metadata published from now on: the first image loads the logs and starts the replica manager."""
+        """Publish the metadata from now on: the first image loads the logs and starts the replica manager."""
         self.loader.install_publishers([self.publisher])
         value = self._config.value
         first_ms = value(FIRST_UPKEEP)
@@ -274,7 +274,7 @@ class Broker:
             self._upkeep.schedule(task.__name__, task, delay_ms=delay_ms, period_ms=max(1, period_ms))
 
     def close(self) -> None:
-        """End all threads, and close the logs; where all were loaded, they need no recovery then."""
+        """End all threads, and close the logs; if all logs were loaded, they need no recovery at the next start."""
         self._feed.close()
         self.loader.close()
         are_loaded = self.publisher.first_publish_done and self._could_start

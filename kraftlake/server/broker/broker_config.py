@@ -22,7 +22,7 @@ from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
-"""Settings that are heeded only when they are made while the cluster runs."""
+"""Settings that take effect only if they are set while the cluster runs."""
 
 
 def _by_setting(config: type[Any]) -> dict[str, str]:
@@ -34,7 +34,7 @@ _LIFECYCLE_SETTINGS: Final = _by_setting(LifecycleConfig)
 RETENTION_CHECK: Final = "log.retention.check.interval.ms"
 CHECKPOINT: Final = "log.flush.offset.checkpoint.interval.ms"
 FIRST_UPKEEP: Final = "log.initial.task.delay.ms"
-"""How often, and from when on, a broker works on its logs."""
+"""The initial delay of the periodic work on a broker's logs; its intervals are the two settings above."""
 _INTER_BROKER: Final = "inter.broker.listener.name"
 _CORDONED: Final = "cordoned.log.dirs"
 _ALL: Final = "*"
@@ -43,7 +43,7 @@ _AUTO_CREATE: Final = "auto.create.topics.enable"
 _OF_LOGS: Final = {
     name: key for name, key in TOPIC_CONFIGS.items() if name.replace(".", "_") in attrs.fields_dict(LogConfig)
 }
-"""The configs of topics that a log heeds."""
+"""The topic configs that affect a log."""
 HEEDED_WITHOUT_CLIENTS: Final = frozenset(
     {
         *(synonym for key in _OF_LOGS.values() for synonym in key.synonyms), *_REPLICATION_SETTINGS,
@@ -51,20 +51,20 @@ HEEDED_WITHOUT_CLIENTS: Final = frozenset(
     }
     - {_INTER_BROKER, "replica.lag.time.max.ms"}
 )  # fmt: skip
-"""The settings that a broker heeds that replicates and serves nobody."""
+"""The settings that affect a broker that replicates and serves no clients."""
 
 
 @attrs.frozen(kw_only=True)
 class BrokerConfig:
-    """A broker: of the cluster of a `lake`, or of a KRaft cluster where it replicates and serves nobody.
+    """The configuration of a broker of a `lake`'s cluster, or of a replicating broker of a KRaft cluster.
 
     `bootstrap` is HOST:PORT[,…] of controllers; `command_config` the path of a properties file for connections to
-    controllers and leaders; `cluster_id` None is that of the quorum. The listener's name is also that of the leaders'
-    listener. `settings` are Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that differ from
-    their defaults, read from `source`; the other fields count before them. `insecure` allows a broker of a lake a
-    listener that other machines reach: it has neither TLS nor logins. Raises UsageError for a listener that needs
-    `insecure`, for a setting that has no value of its type and range, and, beside a real cluster, for one that is not
-    known here.
+    controllers and leaders; if `cluster_id` is None, the quorum's id applies. The listener's name is also that of the
+    leaders' listener. `settings` are Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that
+    differ from their defaults, read from `source`; the other fields take precedence. With `insecure`, the listener of a
+    lake's broker may be reachable from other machines, without TLS and logins. Raises UsageError for a listener that
+    needs `insecure`, for a setting whose value is not of its type and range, and, in a KRaft cluster, for an unknown
+    setting.
     """
 
     broker_id: int
@@ -115,9 +115,9 @@ class BrokerConfig:
         rack: str | None = None,
         insecure: bool = False,
     ) -> BrokerConfig:
-        """A broker of a lake, by the settings where its id, listener, directories and rack are not given.
+        """Return the configuration of a lake's broker; the settings supply a missing id, listener, directory or rack.
 
-        Raises UsageError as the class, and for what is given nowhere.
+        Raises UsageError as the class, and for a value that neither supplies.
         """
         broker_id = settings.node_id if broker_id is None else broker_id
         if broker_id is None:
@@ -141,7 +141,7 @@ class BrokerConfig:
 
     @property
     def static_settings(self) -> Mapping[str, str]:
-        """The settings as a property file has them, with those that say which broker it is."""
+        """The settings as in a property file, including those that identify the broker."""
         rack = {} if self.rack is None else {"broker.rack": self.rack}
         id_ = str(self.broker_id)
         return {
@@ -151,7 +151,7 @@ class BrokerConfig:
 
     @property
     def without_effect(self) -> Mapping[str, str]:
-        """The settings that no node heeds, each with the reason."""
+        """The settings that no node uses, each with the reason."""
         return self._node.without_effect
 
     @property
@@ -160,7 +160,7 @@ class BrokerConfig:
 
     @property
     def serves(self) -> bool:
-        """Whether it answers clients: as a broker of a lake's cluster."""
+        """Whether the broker serves clients: as a broker of a lake's cluster."""
         return self.lake is not None
 
     def value(self, name: str) -> Any:
@@ -169,17 +169,17 @@ class BrokerConfig:
 
     @property
     def auto_create_topics(self) -> bool:
-        """Whether a topic that clients ask for is created (`auto.create.topics.enable`)."""
+        """Whether a missing topic in a client's request is created (`auto.create.topics.enable`)."""
         return bool(self.value(_AUTO_CREATE))
 
     @property
     def advertised(self) -> ListenerAddress:
-        """Where others find its listener; port 0 is the one that it is bound to."""
+        """The address at which clients and other brokers reach the listener; port 0 is replaced by the bound port."""
         return self._node.advertised([self.listener])[self.listener.name]
 
     @property
     def limits(self) -> ListenerLimits:
-        """What the listener takes at most."""
+        """The limits of the listener."""
         return listener_limits(self._node, self.listener.name)
 
     @property
@@ -191,7 +191,8 @@ class BrokerConfig:
     def replication(self) -> ReplicaManagerConfig:
         """The settings of the replica manager.
 
-        Followers can't fetch from a broker that serves nobody, so it never takes one out of an ISR for not fetching.
+        Followers can't fetch from a broker that serves no clients, so such a broker never removes a follower from an
+        ISR for not fetching.
         """
         values: dict[str, Any] = {"inter_broker_listener_name": self.listener.name}
         if not self.serves:
@@ -206,16 +207,16 @@ class BrokerConfig:
 
     @property
     def log_defaults(self) -> LogConfig:
-        """The configs of topics that set none."""
+        """The default values of topic configs."""
         return log_defaults(self.settings)
 
     @property
     def cordoned_log_dirs(self) -> tuple[str, ...]:
-        """The log directories that are to get no new replicas (KIP-1066)."""
+        """The log directories that get no new replicas (KIP-1066)."""
         return cordoned_log_dirs(self.value(_CORDONED), self.log_dirs)
 
     def _values(self, names: Mapping[str, str]) -> dict[str, Any]:
-        """The values that are set; a time that no range of Kafka's bounds is 1 ms at least."""
+        """Return the explicit values; a time without a range in Kafka is at least 1 ms."""
         found = {}
         for name, field in names.items():
             if name in self.settings:
@@ -225,12 +226,15 @@ class BrokerConfig:
 
 
 def cordoned_log_dirs(named: Sequence[str], log_dirs: tuple[str, ...]) -> tuple[str, ...]:
-    """The directories that `cordoned.log.dirs` names; * is all of them."""
+    """The directories that `cordoned.log.dirs` names; * names all."""
     return log_dirs if [*named] == [_ALL] else tuple(named)
 
 
 def log_defaults(settings: Mapping[str, str]) -> LogConfig:
-    """The topic configs that broker settings are the defaults of; of several for one the finest unit counts."""
+    """Return the topic configs that broker settings provide as defaults.
+
+    Of several settings for one config, the finest unit applies.
+    """
     node = EffectiveSettings(settings)
     set_ = (config for config, key in _OF_LOGS.items() if not settings.keys().isdisjoint(key.synonyms))
     return LogConfig().overridden({config: value_text(node.of_topics(config)) for config in set_})

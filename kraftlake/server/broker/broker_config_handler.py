@@ -21,15 +21,15 @@ from kraftlake.server.requests.listener_limits import listener_limits
 from kraftlake.settings.dynamic_settings import problem_of_setting, sound_settings
 
 Heed: TypeAlias = Callable[[DynamicConfig], None]
-"""Applies the settings that count now."""
+"""Applies the effective settings."""
 _log = get_logger(__name__)
 
 
 class BrokerConfigHandler:
-    """The `DynamicConfigHandler` of brokers: applies the configs of this node and of all over its `static` settings.
+    """The `DynamicConfigHandler` of brokers: applies this node's configs and all nodes' configs over `static` ones.
 
-    A controller takes any value, so that one may be wrong that another tool has set. Such a config is as one that is
-    not set; the others count. Where configs are wrong together, those of before stay applied.
+    A controller accepts any value, so another tool may have set an invalid one. An invalid config counts as not set;
+    the others apply. If configs contradict each other, the previous ones stay applied.
 
     Source: kafka.server.BrokerConfigHandler, kafka.server.DynamicBrokerConfig.
     """
@@ -39,7 +39,7 @@ class BrokerConfigHandler:
         self._heeding = list(heeding)
 
     def add(self, heed: Heed) -> None:
-        """Apply the settings to something else, too, from now on."""
+        """Register another function that applies the settings from now on."""
         self._heeding.append(heed)
 
     def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
@@ -61,12 +61,12 @@ class BrokerConfigHandler:
 
 
 def heed_in_logs(logs: DiskLogManager | MemoryLogManager) -> Heed:
-    """The settings that topics without own configs fall back on."""
+    """Return a function that applies the defaults of topic configs to the logs."""
     return lambda settings: logs.update_defaults(log_defaults(settings.effective.values))
 
 
 def heed_in_quotas(*, leader_quota: ReplicationQuota, follower_quota: ReplicationQuota) -> Heed:
-    """The rates of throttled replication, which count only where they are made while the cluster runs."""
+    """Return a function that applies the throttled rates, which count only if set while the cluster runs."""
 
     def heed(settings: DynamicConfig) -> None:
         for setting, quota in ((LEADER_RATE, leader_quota), (FOLLOWER_RATE, follower_quota)):
@@ -76,7 +76,7 @@ def heed_in_quotas(*, leader_quota: ReplicationQuota, follower_quota: Replicatio
 
 
 def heed_in_replicas(manager: ReplicaManager) -> Heed:
-    """The number of fetchers, and how long producers are remembered."""
+    """Return a function that applies the number of fetchers and the time for which producers are remembered."""
 
     def heed(settings: DynamicConfig) -> None:
         manager.replica_fetchers.resize(settings.effective["num.replica.fetchers"])
@@ -86,7 +86,7 @@ def heed_in_replicas(manager: ReplicaManager) -> Heed:
 
 
 def heed_in_listener(listener: RequestListener) -> Heed:
-    """The limits of new connections."""
+    """Return a function that applies the limits of new connections."""
     return lambda settings: listener.limit(
         listener_limits(NodeSettings(values=settings.effective.values), listener.name)
     )

@@ -1,4 +1,4 @@
-"""The life of a broker's process: it registers, recovers, is unfenced, and leaves in a controlled way."""
+"""The life of a broker's process: registration, recovery, unfencing and controlled shutdown."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.node_life import NodeLife
 
 _LEAVES_WITHIN_SECONDS: Final = 300.0
-"""How long a controlled shutdown may take."""
+"""The longest duration of a controlled shutdown."""
 LOOK_SECONDS: Final = 0.1
 
 
 class BrokerLife(NodeLife):
-    """One process of a broker, from `run` until `stop` is set; `cut_short` ends its controlled shutdown, too.
+    """One broker process, from `run` until `stop` is set; `cut_short` also ends its controlled shutdown.
 
-    It follows the metadata log, registers, recovers its logs with the first image, asks to be unfenced, and follows
-    what it is told to. Source: kafka.server.BrokerServer.
+    The broker follows the metadata log, registers, recovers its logs with the first image, asks to be unfenced, and
+    then applies the metadata. Source: kafka.server.BrokerServer.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class BrokerLife(NodeLife):
 
     @abstractmethod
     def _open(self, closing: ExitStack) -> Broker | None:
-        """Make the broker and its listener, which `closing` closes; None where `stop` was set meanwhile."""
+        """Create the broker and its listener, which `closing` closes; None if `stop` was set meanwhile."""
 
     def _loaded(self, broker: Broker) -> None:
-        """Look at the first image, before the broker asks to be unfenced."""
+        """Process the first image, before the broker asks to be unfenced."""
 
     def _live(self, closing: ExitStack) -> None:
         """Be a broker.
@@ -70,7 +70,7 @@ class BrokerLife(NodeLife):
         self._leave(broker)
 
     def _wait(self, broker: Broker, done: Callable[[], bool]) -> bool:
-        """Wait; returns False where the broker is to end before `done`."""
+        """Wait for `done`; returns False if the broker is to end first."""
         while True:
             if broker.lifecycle.state is LifecycleState.SHUTTING_DOWN:
                 self.end(broker.lifecycle.fault or "the controller has let it shut down")
@@ -85,9 +85,10 @@ class BrokerLife(NodeLife):
             self._stop.wait(LOOK_SECONDS)
 
     def _leave(self, broker: Broker) -> None:
-        """Controlled shutdown, as far as the controller answers; it lets nobody go whose registration is over.
+        """Perform a controlled shutdown, as far as the controller answers.
 
-        Without `controlled.shutdown.enable` the broker goes as it is, and leads until its session is over.
+        A broker with an outdated registration skips it. Without `controlled.shutdown.enable` the broker leaves at once,
+        and stays the leader until its session ends.
         """
         if broker.is_replaced or not self._config.value("controlled.shutdown.enable"):
             return

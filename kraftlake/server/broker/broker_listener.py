@@ -1,4 +1,4 @@
-"""The listener of a broker that serves nobody."""
+"""The listener of a broker that serves no clients."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kraftlake.server.requests.messages import UNREADABLE
 
 _LENGTH: Final = struct.Struct(">i")
 _LONGEST: Final = 16 * 1024 * 1024
-"""What a client may send; far more than any request but for data, which is refused whatever its size."""
+"""The maximum size of a request: far above any, except requests with data, which are refused at any size."""
 _LONGEST_ANSWER: Final = 100 * 1024 * 1024
 _AT_ONCE: Final = 500
-"""The number of connections that are open at a time, each with a thread; more are closed."""
+"""The maximum number of open connections, each with a thread; more are closed."""
 _IDLE_SECONDS: Final = 600.0
-"""connections.max.idle.ms."""
+"""The value of connections.max.idle.ms, in seconds."""
 _CONNECT_SECONDS: Final = 3.0
 _ANSWER_SECONDS: Final = 120.0
 _CONTROLLER_SECONDS: Final = 10.0
@@ -40,15 +40,14 @@ _BACKLOG: Final = 50
 class BrokerListener:
     """Answers clients, each in a thread, from `start` to `close`.
 
-    A `RequestListener` handles requests in a few threads, all of which a neighbour that hangs would hold here.
+    A `RequestListener` handles requests in a few threads; one neighbour that hangs would block all of them here.
 
-    Clients take any broker of a cluster for the one to ask. What every broker answers alike goes to the first of the
-    `neighbours` that can be reached, and its answer back; requests for data are refused, see `refusal`. Where there is
-    no neighbour, ApiVersions alone is answered besides. Where none may be asked (`neighbours` returns None), each
-    connection is closed at once: clients take a broker that goes away for a fault that passes. A request that is for
-    controllers instead, as `controllers` says, goes to the first of them that can be reached. `own` answers
-    questions about this broker itself. `amend` gets each request and its answer by a neighbour, and makes it this
-    broker's.
+    Clients send requests to any broker of a cluster. A request that every broker answers alike goes to the first
+    reachable broker of `neighbours`, and its answer back; requests for data are refused, see `refusal`. Without a
+    neighbour, only ApiVersions is answered besides. If no neighbour may be queried (`neighbours` returns None), each
+    connection is closed at once: clients treat a broker that goes away as a transient fault. A request for controllers,
+    as `controllers` decides, goes to the first controller that can be reached. `own` answers requests about this broker
+    itself. `amend` gets each request with a neighbour's answer, and turns it into this broker's answer.
     """
 
     def __init__(
@@ -68,18 +67,18 @@ class BrokerListener:
         self._amend = amend
         self._lock = threading.Lock()
         self._clients: dict[socket.socket, Abort] = {}
-        """The open connections, each with what ends the one to its neighbour."""
+        """The open connections, each with the abort of its connection to the neighbour."""
         self._server: ThreadingTCPServer | None = None
         self._log = get_logger(__name__)
 
     @property
     def port(self) -> int:
-        """The port that is listened on, once started."""
+        """The bound port, once started."""
         assert self._server is not None, "it was started"
         return int(self._server.server_address[1])
 
     def start(self) -> None:
-        """Begin to listen. Raises EnvironmentFaultError where that is not possible."""
+        """Start to listen. Raises EnvironmentFaultError where that is not possible."""
         bound = bound_socket(*self._where, ListenerLimits(socket_listen_backlog_size=_BACKLOG))
         self._server = _Server(bound, self._talk)
         serve = partial(self._server.serve_forever, poll_interval=_POLL_SECONDS)
@@ -124,7 +123,7 @@ class BrokerListener:
                 del self._clients[client]
 
     def _answer(self, frame: bytes, upstream: Connection | None) -> bytes | None:
-        """The answer to a request; None where the connection has to be closed."""
+        """Return the answer to a request; None if the connection has to be closed."""
         if not is_of_any_broker(frame):
             return self._own(frame) or refusal(frame)
         controllers = self._controllers(frame)
@@ -140,7 +139,7 @@ class BrokerListener:
 
 
 class _Server(ThreadingTCPServer):
-    """Calls `talk` with each connection, in a thread of its own."""
+    """Runs `talk` for each connection, in a thread of its own."""
 
     def __init__(self, bound: socket.socket, talk: Callable[[socket.socket], None]) -> None:
         class Handler(BaseRequestHandler):
@@ -152,12 +151,12 @@ class _Server(ThreadingTCPServer):
         self.socket, self.server_address = bound, bound.getsockname()
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
-        """Tell of a fault of our own, which has ended one connection."""
+        """Log an internal error that has ended one connection."""
         get_logger(__name__).error("request_failed", cause=repr(sys.exception()))
 
 
 def _connected(addresses: Sequence[Address], abort: Abort | None = None) -> Connection | None:
-    """A connection to the first of the addresses that can be reached."""
+    """Return a connection to the first reachable address."""
     for address in addresses:
         with suppress(NodeError):
             return Connection(address, timeout=_CONNECT_SECONDS, max_response_bytes=_LONGEST_ANSWER, abort=abort)
@@ -165,7 +164,7 @@ def _connected(addresses: Sequence[Address], abort: Abort | None = None) -> Conn
 
 
 def _read_frame(client: socket.socket) -> bytes | None:
-    """The next request; None at the end."""
+    """Return the next request; None at the end."""
     client.settimeout(_IDLE_SECONDS)
     head = _receive(client, _LENGTH.size)
     if head is None:

@@ -1,4 +1,4 @@
-"""Registers a broker again where the metadata lacks what the controller could not note when it registered."""
+"""Registers a broker again if the metadata lacks fields that the controller could not store at the registration."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 
 
 class BrokerRegistrationTracker(MetadataPublisher):
-    """Calls `register_again` where the broker is registered without log directories, and the version knows them.
+    """Calls `register_again` if the broker is registered without log directories, and the metadata.version has them.
 
-    That is so once a metadata.version below 3.7-IV2 is raised while the broker runs: without the directories the
-    controller can't tell which replicas a failed one takes with it.
-    Source: org.apache.kafka.image.publisher.BrokerRegistrationTracker.
+    This is the case if a metadata.version below 3.7-IV2 is raised while the broker runs: without the directories the
+    controller does not know which replicas a failed directory contained. Source:
+    org.apache.kafka.image.publisher.BrokerRegistrationTracker.
     """
 
     def __init__(self, broker_id: int, register_again: Callable[[], None]) -> None:
@@ -28,7 +28,7 @@ class BrokerRegistrationTracker(MetadataPublisher):
         return f"BrokerRegistrationTracker(id={self._broker_id})"
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:  # noqa: ARG002
-        """Look at a new registration or metadata.version."""
+        """Check whether a changed registration or metadata.version requires a new registration."""
         changed = delta.cluster_delta is not None and self._broker_id in delta.cluster_delta.changed_brokers
         if delta.metadata_version_changed is None and not changed:
             return

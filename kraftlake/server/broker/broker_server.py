@@ -1,4 +1,4 @@
-"""A broker of the cluster of a lake: it leads and follows, and serves clients. Source: kafka.server.BrokerServer."""
+"""A broker of a lake's cluster: leads, follows, and serves clients. Source: kafka.server.BrokerServer."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from kraftlake.server.requests.listener import RequestListener
 _LARGEST_BATCH: Final = 100 * 1024 * 1024
 _PLAINTEXT: Final = 0
 _FORWARDING_MS: Final = 60_000
-"""How long a request of a client may wait for an active controller. Source: kafka.server.BrokerServer."""
+"""The maximum time a client's request waits for an active controller. Source: kafka.server.BrokerServer."""
 
 
 class BrokerServer(BrokerLife):
     """A broker that tails the log of `config.lake`, and answers producers, consumers, followers and administrators.
 
-    Its listener answers from the first image on; until then connections are closed.
+    The listener answers from the first image on; until then connections are closed.
     """
 
     def __init__(
@@ -59,13 +59,16 @@ class BrokerServer(BrokerLife):
         largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
         self._connect = NodeConnector(config=ClientConfig(), max_response_bytes=largest)
         self.broker: Broker | None = None
-        """The parts, once they are made."""
+        """The broker; None before its creation."""
         self.listener = RequestListener(
             config.listener.name, config.listener.host, config.listener.port, self._handle, limits=config.limits
         )
 
     def _open(self, closing: ExitStack) -> Broker | None:
-        """Raises LakeError for what is no lake, or one that no controller of ours writes to."""
+        """Create the broker.
+
+        Raises LakeError if the path holds no lake, or a lake that no kraftlake controller writes.
+        """
         config = self._config
         log = open_controlled(self._lake)
         closing.callback(self.listener.close)
@@ -97,7 +100,7 @@ class BrokerServer(BrokerLife):
         return broker
 
     def _loaded(self, broker: Broker) -> None:
-        """Begin to answer, now that there is an image to answer from."""
+        """Begin to answer, since the first image is available."""
         self.dispatcher = self._dispatcher_of(broker)
         self._producer_ids.prefetch()  # an idempotent producer need not wait for the first block
 

@@ -1,4 +1,4 @@
-"""What a node says of configs: its own settings, and those of topics and groups, which fall back on them.
+"""Descriptions of a node's configs: its own settings, and those of topics and groups, which fall back on them.
 
 Source: kafka.server.ConfigHelper, org.apache.kafka.server.config.DynamicBrokerConfig (brokerConfigSynonyms).
 """
@@ -23,22 +23,22 @@ from kraftlake.settings.tables import BROKER, BROKER_CONFIGS, DYNAMIC_ONLY, base
 from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 _BROKER_LOGGER: Final = 8
-"""Kafka's number of a type of resource that has no dynamic configs."""
+"""Kafka's number of a resource type without dynamic configs."""
 DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
-"""Kafka's numbers of what a value comes from."""
+"""Kafka's numbers for the source of a value."""
 _TYPES: Final = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
-"""In the order of Kafka's numbers, which begin at 1; 0 is a type that is not known."""
+"""Types in the order of Kafka's numbers, which begin at 1; 0 is an unknown type."""
 _IN_UNITS: Final = {
     name: key.synonyms
     for key in TOPIC_CONFIGS.values()
     for name in key.synonyms
     if name != "log.flush.scheduler.interval.ms"
 }
-"""The settings of the same thing by the name of each, the finest unit first."""
+"""All settings for the same quantity in different units, by the name of each, the finest unit first."""
 
 
 class Described(NamedTuple):
-    """A value of a config: what it is called where it was set, and what it comes from."""
+    """A value of a config: its name where it was set, and its source."""
 
     name: str
     value: str | None
@@ -46,10 +46,10 @@ class Described(NamedTuple):
 
 
 def with_own_configs(frame: bytes, answer: bytes, config: BrokerConfig, image: ConfigurationsImage) -> bytes:
-    """The answer of another broker to a request, with this broker's configs where they were asked for.
+    """Replace the configs of this broker in another broker's answer, where they were requested.
 
-    Where the client may ask, the other broker says INVALID_REQUEST of them: it knows its own alone. Raises as
-    `request_in`.
+    If the client is authorized, the other broker answers INVALID_REQUEST for them: a broker knows only its own configs.
+    Raises as `request_in`.
     """
     asked = request_in(frame) if api_of(frame) == "describe_configs" else None
     if asked is None:
@@ -79,15 +79,15 @@ class Configured(Protocol):
 
     @property
     def broker_id(self) -> int:
-        """Its node id."""
+        """The node's id."""
 
     @property
     def static_settings(self) -> Mapping[str, str]:
-        """Its settings by Kafka's names, as a property file has them."""
+        """The node's settings by Kafka's names, as in a property file."""
 
 
 class BrokerConfigs:
-    """The settings of a broker, or another node, by what they come from."""
+    """The settings of a broker, or another node, by source."""
 
     def __init__(self, config: Configured, image: ConfigurationsImage) -> None:
         node = DynamicConfig.of(config.static_settings, config.broker_id, image)
@@ -99,7 +99,7 @@ class BrokerConfigs:
         )  # fmt: skip
 
     def described(self, module: Any, resource: Any, *, with_synonyms: bool) -> Iterator[Any]:
-        """The settings that a resource of a request asks for, as kio's `module` of the response declares them."""
+        """Yield the settings that a request's resource selects, in the classes of kio's response `module`."""
         shown = {name for name, key in BROKER_CONFIGS.items() if not key.internal}
         for name in selected({*shown, *self.effective.values}, resource):
             yield described(
@@ -108,7 +108,7 @@ class BrokerConfigs:
             )  # fmt: skip
 
     def described_of_all(self, module: Any, resource: Any, *, with_synonyms: bool) -> Iterator[Any]:
-        """What is set for all brokers alone."""
+        """Yield the configs that are set as defaults for all brokers."""
         for name in selected({*self._of_all}, resource):
             of_all = [one for one in self.synonyms(name) if one.source == DYNAMIC_DEFAULT]
             yield described(
@@ -117,7 +117,7 @@ class BrokerConfigs:
             )  # fmt: skip
 
     def synonyms(self, name: str) -> list[Described]:
-        """What a setting is set to, and would be set to without that; from the first place that has its name on."""
+        """The values of a setting and of its synonyms, by precedence, from the first place with the name itself."""
         found = (
             Described(synonym, value, source)
             for source, settings in self._tiers
@@ -128,7 +128,7 @@ class BrokerConfigs:
 
 
 def selected(names: set[str], resource: Any) -> list[str]:
-    """The names that a resource of a request asks for, all of them where it names none."""
+    """The names that a request's resource selects; all names if it lists none."""
     return sorted(names & {*resource.configuration_keys} if resource.configuration_keys else names)
 
 
@@ -142,7 +142,7 @@ def described(
     with_synonyms: bool,
     read_only: bool = False,
 ) -> Any:
-    """A config as kio's `module` of the response declares it; what is not known may be a secret."""
+    """Return a config in the class of kio's response `module`; an unknown config may be a secret."""
     is_secret = key is None or key.is_sensitive
     return of_version(
         module.DescribeConfigsResourceResult,
@@ -162,6 +162,6 @@ def _is_read_only(name: str) -> bool:
 
 
 def _synonyms_of(name: str) -> Sequence[str]:
-    """The settings of the same thing, with `name` among them: in other units, or of all listeners."""
+    """The settings for the same quantity, including `name`: in other units, or for all listeners."""
     base = base_of(name)
     return _IN_UNITS.get(name, (name,)) if base == name else (name, base)

@@ -1,4 +1,4 @@
-"""The groups and transactions that a broker that serves nobody coordinates: tools that list them ask every broker.
+"""Empty lists of groups and transactions from a broker that serves no clients: tools query every broker for them.
 
 Source: kafka.server.KafkaApis.handleListGroupsRequest and handleListTransactionsRequest.
 """
@@ -13,14 +13,14 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.messages import AT_ONCE, answered, api_of, of_version
 
 _TOPICS: Final = {"list_groups": GROUP_METADATA_TOPIC, "list_transactions": TRANSACTION_STATE_TOPIC}
-"""The topic whose leaders are coordinators, by the API that lists what a broker coordinates."""
+"""The topic whose leaders are coordinators, by the API that lists a broker's groups or transactions."""
 
 
 def list_coordinated(frame: bytes, leads: Callable[[str], bool]) -> bytes | None:
-    """The answer to ListGroups or ListTransactions, without the length before it; None for every other request.
+    """The answer to ListGroups or ListTransactions, without its length prefix; None for every other request.
 
-    It coordinates nothing. Where `leads` says that it leads a partition of the topic, there may be some that nobody
-    knows: the answer is COORDINATOR_LOAD_IN_PROGRESS. Raises as `request_in`.
+    The broker coordinates nothing. If `leads` is true for a partition of the topic, unknown groups or transactions may
+    exist: the answer is COORDINATOR_LOAD_IN_PROGRESS. Raises as `request_in`.
     """
     name = api_of(frame)
     if name not in _TOPICS:

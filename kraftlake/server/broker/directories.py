@@ -1,4 +1,4 @@
-"""What a broker that serves nobody says of its log directories: tools that ask for them ask every broker.
+"""Answers about the log directories of a broker that serves no clients: tools query every broker for them.
 
 Source: kafka.server.ReplicaManager.describeLogDirs (KIP-113, KIP-827).
 """
@@ -18,10 +18,10 @@ from kraftlake.server.requests.messages import AT_ONCE, answered, api_of, of_ver
 def describe_log_dirs(
     frame: bytes, logs: DiskLogManager, *, cordoned: Collection[str], is_allowed: bool
 ) -> bytes | None:
-    """The answer to a DescribeLogDirs, without the length before it; None for every other request.
+    """The answer to DescribeLogDirs, without its length prefix; None for every other request.
 
-    Sizes are those of segments in bytes; the lag is that behind the high watermark, of a copy that behind the replica.
-    Where the client may not ask, the answer is CLUSTER_AUTHORIZATION_FAILED. Raises as `request_in`.
+    Sizes are the sums of the segments in bytes; the lag is counted from the high watermark, or for a future copy from
+    the replica. If the client is not authorized, the answer is CLUSTER_AUTHORIZATION_FAILED. Raises as `request_in`.
     """
     if api_of(frame) != "describe_log_dirs":
         return None

@@ -1,4 +1,4 @@
-"""The settings of a running broker: those of its property file, under those that are made for all brokers and for it.
+"""The settings of a running broker: its property file, overridden by dynamic settings of all brokers and of itself.
 
 Source: kafka.server.DynamicBrokerConfig.
 """
@@ -19,9 +19,9 @@ from kraftlake.settings.dynamic_settings import problem_of_setting, sound_settin
 
 @attrs.frozen(kw_only=True)
 class DynamicConfig:
-    """A broker's settings by where they are made; of the dynamic ones those that a broker heeds.
+    """A broker's settings by source; dynamic settings include only those that a broker uses.
 
-    A controller takes any setting, so that one may be wrong that another tool has made: it counts as not made.
+    A controller accepts any setting, so another tool may have set an invalid one: it counts as not set.
     """
 
     static: Mapping[str, str]
@@ -36,16 +36,16 @@ class DynamicConfig:
 
     @property
     def effective(self) -> EffectiveSettings:
-        """The settings that count."""
+        """The effective settings."""
         return EffectiveSettings({**self.static, **self.of_all, **self.own})
 
     def while_running(self, name: str) -> Any:
-        """The value of a setting that counts only where it is made while the cluster runs; None where it is not."""
+        """The value of a setting that counts only if it was set while the cluster runs; None if not set."""
         made = {**self.of_all, **self.own}
         return EffectiveSettings(made)[name] if name in made else None
 
     def problem_of(self, settings: Mapping[str, str], *, of_all: bool) -> str | None:
-        """The reason why the broker can't get these settings, alone or as one of all, in place of those it has so."""
+        """The reason why these settings can't replace the broker's current ones, as its own or as one of all."""
         for name, value in settings.items():
             problem = problem_of_setting(name, value, of_all=of_all)
             if problem is not None:

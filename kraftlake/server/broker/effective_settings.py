@@ -1,4 +1,4 @@
-"""The settings of a node that count, as values of their types.
+"""The effective settings of a node, as typed values.
 
 Source: org.apache.kafka.server.config.AbstractKafkaConfig, kafka.server.KafkaConfig.extractLogConfigMap.
 """
@@ -18,28 +18,28 @@ from kraftlake.settings.topic_configs import TOPIC_CONFIGS, unit_ms
 
 @attrs.frozen
 class EffectiveSettings:
-    """The settings of a node that count, with Kafka's defaults for those that are not set."""
+    """The effective settings of a node, with Kafka's defaults for missing ones."""
 
     values: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Any:
-        """The parsed value; ValueError for one that is malformed in the property file."""
+        """Return the parsed value; raises ValueError for a malformed value in the property file."""
         key = BROKER_CONFIGS[name]
         text = self.values.get(name, key.default)
         return None if text is None else parsed(key, text)
 
     def of_listener(self, listener: str, name: str) -> Any:
-        """The value of a listener, by default that of all."""
+        """The value for a listener, by default the value for all listeners."""
         prefixed = self.of_one_listener(listener).get(name)
         return self[name] if prefixed is None else parsed(BROKER_CONFIGS[name], prefixed)
 
     def of_one_listener(self, listener: str) -> dict[str, str]:
-        """The settings that a listener has for itself, without its prefix."""
+        """The settings of one listener, without its prefix."""
         prefix = f"listener.name.{listener.lower()}."
         return {name.removeprefix(prefix): value for name, value in self.values.items() if name.startswith(prefix)}
 
     def of_topics(self, config: str) -> Any:
-        """The value of a topic config where a topic has none of its own; times are in ms."""
+        """The default value of a topic config; times are in ms."""
         key = TOPIC_CONFIGS[config]
         for name in key.synonyms:
             value = self[name]
@@ -50,13 +50,13 @@ class EffectiveSettings:
 
 
 def parsed(key: ConfigKey, text: str) -> Any:
-    """A value as its type has it, whether or not a config may have it."""
+    """Convert a value to its type, without a check whether the config accepts it."""
     value = key.typed(text)
     return list(dict.fromkeys(value)) if key.type == "LIST" and key.check is not None else value
 
 
 def parsed_text(key: ConfigKey, text: str) -> str:
-    """A value as Kafka writes what it has read; a malformed one as it is."""
+    """Return a value in Kafka's canonical text form; a malformed value is unchanged."""
     try:
         return value_text(parsed(key, text))
     except ValueError:
@@ -64,7 +64,7 @@ def parsed_text(key: ConfigKey, text: str) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Source: org.apache.kafka.common.config.ConfigDef.convertToString."""
+    """Convert a value to text. Source: org.apache.kafka.common.config.ConfigDef.convertToString."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -73,7 +73,7 @@ def value_text(value: Any) -> str:
 
 
 def setting_text(config: EffectiveSettings, name: str) -> str | None:
-    """The value of a setting in text; None where it has none."""
+    """The value of a setting as text; None if it has none."""
     key = None if name in DYNAMIC_ONLY else BROKER_CONFIGS.get(name)
     text = config.values.get(name, None if key is None else key.default)
     return text if text is None or key is None else parsed_text(key, text)

@@ -1,4 +1,4 @@
-"""Feeds the metadata loader of a broker with the log of a lake."""
+"""Feeds a broker's metadata loader with the log of a lake."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import sentence_of
 
 _POLL_SECONDS: Final = 0.002
-"""How often the lake is looked at: each look wakes the process up, which takes a tenth of a millisecond of CPU."""
+"""The interval between two polls of the lake: each poll wakes the process up, which takes 0.1 ms of CPU."""
 _IDLE_POLL_SECONDS: Final = 0.015
-"""How often while nothing changes."""
+"""The interval between two polls while nothing changes."""
 
 
 class LakeMetadataFeed:
-    """Reads the lake on the loader's thread, from `start` on; the loader's end is its end.
+    """Reads the lake on the loader's thread, from `start` on; the feed ends with the loader.
 
-    `fail` gets the sentence of a lake that can't be read any more.
+    `fail` gets a sentence if the lake can't be read any more.
     """
 
     def __init__(self, log: MetadataLog, clock: Clock, fail: Callable[[str], object]) -> None:
@@ -31,12 +31,12 @@ class LakeMetadataFeed:
         self._loader: MetadataLoader | None = None
 
     def high_watermark(self) -> int | None:
-        """The end of the log when the feed began to read, None before that."""
+        """The end of the log when the feed began to read; None before."""
         return self._feed.end_at_start
 
     @property
     def controller(self) -> Address | None:
-        """Where the controller is that leads by the log, None while that is not known."""
+        """The address of the controller that is the leader according to the log; None while unknown."""
         if self._loader is None:
             return None
         leader, registered = self._loader.leader.leader_id, self._loader.image.cluster.controllers
@@ -44,21 +44,21 @@ class LakeMetadataFeed:
         return None if known is None else next(iter(_addresses(known)), None)
 
     def controllers(self) -> Sequence[Address]:
-        """Where the controllers are by their registrations."""
+        """The addresses of the registered controllers."""
         if self._loader is None:
             return ()
         return [address for one in self._loader.image.cluster.controllers.values() for address in _addresses(one)]
 
     def start(self, loader: MetadataLoader) -> None:
-        """Begin to give the loader what is in the log."""
+        """Begin to feed the loader with the log."""
         self._loader = loader
         self._feed.start(loader)
 
     def close(self) -> None:
-        """Do nothing: the feed ends with the loader."""
+        """Return without action: the feed ends with the loader."""
 
     def handle_fault(self, what: str, cause: BaseException | None = None) -> None:
-        """End the broker: without the log it would go on with old metadata."""
+        """End the broker: without the log, it would continue with outdated metadata."""
         told = sentence_of(cause) if isinstance(cause, Exception) else what
         self._fail(f"the metadata log can't be followed: {told.rstrip('.')}")
 

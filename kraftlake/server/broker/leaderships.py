@@ -1,4 +1,4 @@
-"""What a broker that serves nobody does when it is elected."""
+"""Reaction of a broker that serves no clients to its election as a leader."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _SHOWN: Final = 20
 
 
 class Leaderships:
-    """Looks at what the broker leads after each change of it; a `TransitionListener`.
+    """Checks the partitions that the broker leads after each change of leadership; a `TransitionListener`.
 
-    A partition that it leads is unavailable. Where other replicas are in sync, `leave` gets the partitions: with a
-    controlled shutdown the controller elects another leader. Where none is, the broker stays: if it left, an unclean
-    election could make a replica the leader that lacks records which this one has. `schedule` runs an action later, on
-    a thread that holds no lock.
+    A partition that this broker leads is unavailable. If other replicas are in sync, `leave` gets the partitions: in a
+    controlled shutdown the controller elects another leader. If no other replica is in sync, the broker stays: an
+    unclean election after its shutdown could elect a replica that lacks records which this one has. `schedule` runs an
+    action later, on a thread that holds no lock.
     """
 
     def __init__(
         self, schedule: Callable[[Callable[[], None]], None], leave: Callable[[Sequence[TopicPartition]], None]
     ):
         self.manager: ReplicaManager | None = None
-        """The replica manager, once it is made."""
+        """The replica manager; None before its creation."""
         self._schedule = schedule
         self._leave = leave
         self._alone: list[TopicPartition] = []
@@ -35,11 +35,11 @@ class Leaderships:
 
     @property
     def alone(self) -> list[TopicPartition]:
-        """The partitions that the broker leads and whose ISR is the broker alone."""
+        """The partitions that the broker leads as the only member of the ISR."""
         return list(self._alone)
 
     def __call__(self, transition: Transition) -> None:
-        """Look again, if the transition is about a leadership."""
+        """Schedule a check if the transition changes a leadership."""
         if transition.kind in _ELECTED:
             self._schedule(self._look)
 

@@ -1,4 +1,4 @@
-"""The listeners that a running broker may get by its settings.
+"""Validation of listeners in a running broker's changed settings.
 
 Source: kafka.server.DynamicListenerConfig, org.apache.kafka.server.config.AbstractKafkaConfig (listenerListToEndPoints,
 effectiveListenerSecurityProtocolMap).
@@ -43,7 +43,7 @@ def _controllers(settings: Mapping[str, str]) -> list[str]:
 
 
 def _listeners(settings: Mapping[str, str]) -> dict[str, int]:
-    """The ports by the names of listeners."""
+    """Return the ports by listener name."""
     found = dict[str, int]()
     for one in split_list(trim(settings.get("listeners", "PLAINTEXT://:9092"))):
         match = _LISTENER.fullmatch(one)
@@ -57,7 +57,7 @@ def _listeners(settings: Mapping[str, str]) -> dict[str, int]:
 
 
 def _protocols(settings: Mapping[str, str]) -> dict[str, str]:
-    """The security protocols by the names of listeners."""
+    """Return the security protocols by listener name."""
     text = settings.get("listener.security.protocol.map")
     if text is None:
         return {**dict.fromkeys(_controllers(settings), "PLAINTEXT"), **dict(zip(_PROTOCOLS, _PROTOCOLS, strict=True))}

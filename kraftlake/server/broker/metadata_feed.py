@@ -1,4 +1,4 @@
-"""Feeds the metadata loader of a broker with what the quorum commits."""
+"""Feeds a broker's metadata loader with the committed records of the quorum."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _QUEUE_FULL_SECONDS: Final = 0.05
 class MetadataFeed:
     """Observes the quorum in a thread, from `start` to `close`: its log from the beginning, or its newest snapshot.
 
-    A quorum that can't be asked is asked again, for as long as it takes. `fail` gets any other error in a sentence,
-    such as that the quorum has lost what was committed, and the thread ends. `abort` is that of the observer's
-    connections. Source: KIP-595 (observers).
+    An unreachable quorum is retried without a time limit. `fail` gets any other error as a sentence, such as the loss
+    of committed records, and the thread ends. `abort` is passed to the observer's connections. Source: KIP-595
+    (observers).
     """
 
     def __init__(self, observer: QuorumObserver, fail: Callable[[str], object], abort: Abort) -> None:
@@ -48,22 +48,22 @@ class MetadataFeed:
         self._log = get_logger(__name__)
 
     def high_watermark(self) -> int | None:
-        """The offset below which all is committed, None while no leader has told it."""
+        """The offset below which all records are committed; None until a leader has sent it."""
         told = self._observed.high_watermark
         return told if told >= 0 else None
 
     @property
     def controller(self) -> Address | None:
-        """Where the active controller is, None while that is not known."""
+        """The address of the active controller; None while unknown."""
         return self._observer.leader.address
 
     def start(self, loader: MetadataLoader) -> None:
-        """Begin to give the loader what is committed."""
+        """Begin to feed the loader with committed records."""
         self._loader = loader
         self._thread.start()
 
     def close(self) -> None:
-        """End, also what waits for a controller."""
+        """End the feed, including a pending wait for a controller."""
         self._closing.set()
         self._abort.set()
         if self._thread.is_alive():

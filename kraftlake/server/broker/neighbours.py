@@ -1,4 +1,4 @@
-"""The brokers that answer the clients of a broker that serves nobody."""
+"""The brokers that answer on behalf of a broker that serves no clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.protocol.address import Address
 
 SERVES_NOBODY: Final = "kraftlake.serves.nobody"
-"""A feature in the registration, which tells such brokers from those that serve."""
+"""A feature in the registration that marks brokers that serve no clients."""
 NO_LEVELS: Final = VersionRange(min=0, max=0)
 _PLAINTEXT: Final = 0
 _ANY_HOST: Final = "*"
@@ -24,10 +24,10 @@ def listeners_of_others(image: MetadataImage, broker_id: int) -> set[str]:
 
 
 class Neighbours:
-    """The brokers that serve, by the newest image: those whose listener has the same name and is PLAINTEXT, too.
+    """The brokers that serve clients, by the newest image: those with a PLAINTEXT listener of the same name.
 
-    A neighbour takes this machine for the client's, so none is named while an ACL or a quota is for a host or an IP
-    address: it would be passed by.
+    A neighbour sees this machine as the client, so no neighbour is used while an ACL or a quota is for a host or an IP
+    address: the rule would be bypassed.
     """
 
     def __init__(self, broker_id: int, listener: str, image: Callable[[], MetadataImage]) -> None:
@@ -38,7 +38,7 @@ class Neighbours:
         self._has_acls_of_hosts = False
 
     def addresses(self) -> list[Address] | None:
-        """Their addresses, in random order; None where none may be asked."""
+        """The addresses of the other brokers, in random order; None where none may be queried."""
         image = self._image()
         if self._tells_hosts_apart(image):
             return None

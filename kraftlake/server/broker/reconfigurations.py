@@ -1,4 +1,4 @@
-"""What a broker refuses of changed settings together: combinations, and steps that are too large.
+"""Validation of changed settings as a whole: invalid combinations, and steps that are too large.
 
 Source: kafka.server.KafkaConfig (validateValues); validateReconfiguration of DynamicThreadPool, DynamicLogConfig,
 DynamicRemoteLogConfig, DynamicListenerConfig, DataPlaneAcceptor, ConnectionQuotas and LogCleaner.
@@ -42,7 +42,7 @@ _Problems: TypeAlias = Iterator[str | None]
 
 
 def problem_of_reconfiguration(before: EffectiveSettings, after: EffectiveSettings) -> str | None:
-    """The reason why a broker with the settings `before` can't get those `after`, or None."""
+    """The reason why a broker can't change its settings from `before` to `after`, or None."""
     changed = {name for name in {*before.values, *after.values} if before.values.get(name) != after.values.get(name)}
     checks: tuple[Callable[[EffectiveSettings, EffectiveSettings, set[str]], _Problems], ...] = (
         _values, _threads, _cleaner, _local_logs, _listeners,
@@ -51,7 +51,7 @@ def problem_of_reconfiguration(before: EffectiveSettings, after: EffectiveSettin
 
 
 def problem_of_settings(settings: EffectiveSettings, listeners: list[str]) -> str | None:
-    """The reason why a running node with these listeners can't have settings together, or None."""
+    """The reason why a running node with these listeners can't have this combination of settings, or None."""
     combination = problem_of_combination(settings.__getitem__)
     if combination is not None:
         return f"{combination}."
@@ -91,7 +91,7 @@ def _cleaner(before: EffectiveSettings, after: EffectiveSettings, changed: set[s
 
 
 def _problem_of_step(name: str, before: int, after: int) -> str | None:
-    """Threads are halved or doubled at most."""
+    """Check the size of a step: the number of threads may be halved or doubled at most."""
     if after == before or max(1, before // 2) <= after <= before * 2:
         return None
     return f"{name} is {before} and can't become {after} in one step: it may be halved or doubled."
@@ -128,7 +128,7 @@ def _listeners(before: EffectiveSettings, after: EffectiveSettings, changed: set
 
 
 def _problem_of_value(name: str, base: str, value: str) -> str | None:
-    """A listener that is there has all settings of listeners, the fixed ones too, with values of their types."""
+    """Check an existing listener's settings, the fixed ones too: all values must be of their types."""
     key = BROKER_CONFIGS.get(base)
     problem = None if key is None else problem_of_value(key, value)
     return None if problem is None else f"{base} of the listener {name} can't have this value: {problem}."

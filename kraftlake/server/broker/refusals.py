@@ -1,4 +1,4 @@
-"""What a broker that serves nobody answers itself.
+"""Requests that a broker without clients answers itself.
 
 Source: kafka.server.SimpleApiVersionManager.
 """
@@ -30,7 +30,7 @@ _API_VERSIONS: Final = 18
 _ERROR: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
 _FOR_DATA: Final = frozenset({"delete_records", "fetch", "list_offsets", "offset_for_leader_epoch", "produce"})
 _OF_A_BROKER: Final = frozenset({"alter_replica_log_dirs", "describe_log_dirs", "list_groups", "list_transactions"})
-"""The APIs whose answer is about the broker that is asked."""
+"""The APIs whose answer is about the queried broker."""
 _OF_CONTROLLERS: Final = frozenset(
     {
         "vote", "begin_quorum_epoch", "end_quorum_epoch", "fetch_snapshot", "alter_partition", "envelope",
@@ -42,13 +42,13 @@ _OF_CONTROLLERS: Final = frozenset(
 
 
 def is_of_any_broker(frame: bytes) -> bool:
-    """Whether another broker answers a request as this one would, if it served: it is not about the broker itself."""
+    """Whether any other broker can answer a request: it is neither about this broker nor for data."""
     name = api_of(frame)
     return name not in _OF_A_BROKER and name not in _FOR_DATA
 
 
 def api_versions(frame: bytes) -> bytes | None:
-    """The answer to ApiVersions, without the length before it: what a broker of Kafka 4.4 offers; None for others."""
+    """The answer to ApiVersions, without its length prefix: the versions of a Kafka 4.4 broker; None for others."""
     api_key, version, correlation, _ = REQUEST_HEADER.unpack_from(frame)
     if api_key != _API_VERSIONS:
         return None
@@ -57,11 +57,11 @@ def api_versions(frame: bytes) -> bytes | None:
 
 
 def refusal(frame: bytes) -> bytes | None:
-    """The answer to a request for data, without the length before it: NOT_LEADER_OR_FOLLOWER for each partition.
+    """The answer to a request for data, without its length prefix: NOT_LEADER_OR_FOLLOWER for each partition.
 
-    None where the connection has to be closed: for a Produce that wants no answer, and for all other requests. A client
-    takes that for a broker that has just gone away, and asks another; an answer with an error could end it, and an
-    empty one be taken for the truth.
+    None if the connection has to be closed: for a Produce without an answer, and for all other requests. A client
+    treats that as a broker that has just gone away, and asks another one; an error could end the client, and an empty
+    answer would be taken as correct.
 
     Raises as `request_in`.
     """
@@ -71,7 +71,7 @@ def refusal(frame: bytes) -> bytes | None:
 
 
 def _api_versions(version: int, *, is_known: bool) -> Any:
-    """For a version that is not known here, the oldest answer, with an error (KIP-511)."""
+    """Return the answer to ApiVersions; for an unknown version, the oldest answer with an error (KIP-511)."""
     response = entity("api_versions", version, EntityType.response)
     module = import_module(response.__module__)
     offered = tuple(

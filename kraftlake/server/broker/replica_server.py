@@ -1,4 +1,4 @@
-"""A broker of a real cluster: it replicates and joins ISRs, and serves nobody."""
+"""A broker of a KRaft cluster: replicates and joins ISRs, and serves no clients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PROTOCOLS: Final = {(False, False): 0, (True, False): 1, (False, True): 2, (Tru
 
 
 class ReplicaServer(BrokerLife):
-    """A broker of a real cluster, which observes the quorum; elected, it leaves, see `Leaderships`."""
+    """A broker of a KRaft cluster, which observes the quorum; once elected, it leaves, see `Leaderships`."""
 
     def __init__(
         self,
@@ -65,20 +65,24 @@ class ReplicaServer(BrokerLife):
         return _PROTOCOLS[config.tls is not None, config.sasl is not None]
 
     def _neighbours_to_ask(self) -> list[Address] | None:
-        """None before there is an image, and where clients use TLS or SASL: no neighbour can be asked for them."""
+        """Return the neighbours to query.
+
+        None before the first image, and if clients use TLS or SASL, which no neighbour can take over.
+        """
         is_plain = self._security_protocol == 0
         return self._neighbours.addresses() if is_plain and self._neighbours is not None else None
 
     def _controllers_to_ask(self, frame: bytes) -> list[Address] | None:
-        """None for a request that is for no controller."""
+        """Return the controllers to query; None for a request that is not for controllers."""
         if self._broker is None or not changes_configs_of(frame, self._config.broker_id):
             return None
         return [] if self._broker.controller is None else [self._broker.controller]
 
     def _own(self, frame: bytes) -> bytes | None:
-        """The answer to a question about what this broker itself has or coordinates; None for every other request.
+        """The answer to a request about this broker's own directories, groups or transactions.
 
-        Nobody but a broker that knows its users can tell who may ask for directories: while there are ACLs, nobody may.
+        None for every other request. Only a broker that authenticates users can authorize a request for directories:
+        while ACLs exist, every such request is refused.
         """
         broker = self._broker
         if broker is None:
@@ -93,7 +97,7 @@ class ReplicaServer(BrokerLife):
         return with_own_configs(frame, answer, self._config, self._broker.cache.image.configs)
 
     def _open(self, closing: ExitStack) -> Broker | None:
-        """Raises NodeError where no controller answers at the start."""
+        """Create the broker; raises NodeError if no controller answers at the start."""
         config = self._config
         cluster_id = self._cluster_id()
         if cluster_id is None:
@@ -126,7 +130,7 @@ class ReplicaServer(BrokerLife):
         self._check_listener(broker)
 
     def _cluster_id(self) -> str | None:
-        """The id of the quorum's cluster, which has to be the configured one where there is one; None after `stop`."""
+        """Return the quorum's cluster id, which must match the configured one, if any; None after `stop`."""
         patience = Patience(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
         with (
             self._abort_at_stop() as abort,
@@ -149,7 +153,7 @@ class ReplicaServer(BrokerLife):
 
     @contextmanager
     def _abort_at_stop(self) -> Iterator[Abort]:
-        """An abort of connections that is set when `stop` is."""
+        """Return an abort of connections that is set when `stop` is."""
         abort, done = Abort(), threading.Event()
 
         def watch() -> None:
@@ -167,7 +171,7 @@ class ReplicaServer(BrokerLife):
             thread.join()
 
     def _check_listener(self, broker: Broker) -> None:
-        """End before it is unfenced where it could reach no leader: nobody has a listener of the name."""
+        """End the broker before it is unfenced if no leader is reachable: no other broker has the named listener."""
         name = self._config.listener.name
         others = listeners_of_others(broker.cache.image, self._config.broker_id)
         if others and name not in others:
@@ -176,6 +180,6 @@ class ReplicaServer(BrokerLife):
 
 
 def _reach(observer: QuorumObserver) -> None:
-    """Ask the leader for what a broker asks it for. Raises as `QuorumObserver.fetch`."""
+    """Send the leader the requests that a broker needs. Raises as `QuorumObserver.fetch`."""
     with suppress(SnapshotNeededError):
         observer.fetch(ObservedLog(OffsetAndEpoch(offset=0, epoch=0)), wait_ms=0)

@@ -1,1 +1,1 @@
-"""A whole cluster of a lake: its controllers and brokers as processes, started, watched and ended together."""
+"""A whole cluster of a lake: its controllers and brokers as processes that are started, watched and ended together."""

@@ -1,4 +1,4 @@
-"""Which nodes a cluster has, where they listen, where their files lie, and how they are started."""
+"""The plan of a cluster: its nodes, their addresses, their folders and their command lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kraftlake.settings.uses import BROKER_ROLE, CONTROLLER_ROLE
 
 HOST: Final = "127.0.0.1"
 FIRST_CONTROLLER: Final = 101
-"""The id of the first controller; brokers count from 1."""
+"""The id of the first controller; the ids of brokers begin at 1."""
 _MOST_BROKERS: Final = FIRST_CONTROLLER - 1
 _OF_ONE_NODE: Final = {
     **dict.fromkeys(("node.id", "broker.id", "process.roles"), "each node has its own"),
@@ -29,25 +29,25 @@ _OF_ONE_NODE: Final = {
     ),
     **dict.fromkeys(("log.dirs", "log.dir"), "each broker's logs lie below --data"),
 }
-"""Why settings can't come from a file for all nodes."""
+"""Settings that can't come from a file shared by all nodes, with the reason."""
 _LARGEST_PORT: Final = 65_535
 
 
 class NodeKind(Enum):
-    """What a node is."""
+    """The kind of a node."""
 
     CONTROLLER = "controller"
     BROKER = "broker"
 
     @property
     def listener(self) -> str:
-        """The name of its listener."""
+        """The name of the kind's listener."""
         return "PLAINTEXT" if self is NodeKind.BROKER else "CONTROLLER"
 
 
 @attrs.frozen(kw_only=True)
 class NodePlan:
-    """One node; `folder` is to have what it tells, and a broker's logs."""
+    """The plan of one node; `folder` is the place of its log file, and of a broker's logs."""
 
     kind: NodeKind
     id: int
@@ -58,22 +58,22 @@ class NodePlan:
 
     @property
     def name(self) -> str:
-        """Its kind and id: `broker 1`."""
+        """The node's kind and id: `broker 1`."""
         return f"{self.kind.value} {self.id}"
 
     @property
     def address(self) -> str:
-        """Where it listens, HOST:PORT."""
+        """The node's address, HOST:PORT."""
         return f"{HOST}:{self.port}"
 
     @property
     def log_file(self) -> Path:
-        """What it tells, one JSON object a line; that of its earlier lives first."""
+        """The node's log, one JSON object a line; earlier runs come first."""
         return self.folder / "log.jsonl"
 
     @property
     def arguments(self) -> list[str]:
-        """Those of `kraftlake`."""
+        """The arguments of `kraftlake`."""
         made = [self.kind.value, "--json", "--lake", self.lake, "--id", str(self.id)]
         made += ["--listener", f"{self.kind.listener}://{self.address}"]
         if self.kind is NodeKind.BROKER:
@@ -85,7 +85,7 @@ class NodePlan:
 
 @attrs.frozen(kw_only=True)
 class ClusterPlan:
-    """The nodes of a cluster of a lake. `unheeded` are the settings that no node heeds, each with the reason."""
+    """The nodes of a lake's cluster. `unheeded` are the settings that no node uses, each with the reason."""
 
     lake: str
     data: Path
@@ -103,10 +103,10 @@ class ClusterPlan:
         port: int | None = None,
         settings: NodeSettings | None = None,
     ) -> ClusterPlan:
-        """A cluster whose nodes listen at ports from `port` on, brokers first; None takes free ones.
+        """Return a cluster whose nodes listen at ports from `port` on, brokers first; None selects free ports.
 
-        Each node gets those of the settings that it heeds. Raises UsageError for numbers that can't be, and for a
-        setting that has no value of its kind.
+        Each node gets the settings that it uses. Raises UsageError for impossible numbers of nodes, and for a setting
+        whose value is not of its type.
         """
         if not 1 <= brokers <= _MOST_BROKERS:
             raise UsageError(f"{brokers} brokers can't be: there are 1 to {_MOST_BROKERS}.")
@@ -144,12 +144,12 @@ class ClusterPlan:
         return tuple(node for node in self.nodes if node.kind is kind)
 
     def addresses(self, kind: NodeKind) -> str:
-        """Where the nodes of a kind listen, HOST:PORT,…"""
+        """The addresses of the nodes of a kind, HOST:PORT,…"""
         return ",".join(node.address for node in self.of_kind(kind))
 
 
 def _check(node: NodePlan) -> None:
-    """Raise UsageError for what the node itself would refuse, before any of them is started."""
+    """Raise UsageError for values that a node would refuse, before any node is started."""
     if node.kind is NodeKind.BROKER:
         listener = ListenerAddress(name=node.kind.listener, host=HOST, port=node.port)
         BrokerConfig(
@@ -163,7 +163,7 @@ def _check(node: NodePlan) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens at now."""
+    """Return ports of the loopback interface that are currently free."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

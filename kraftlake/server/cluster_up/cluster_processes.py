@@ -1,4 +1,4 @@
-"""The processes of a cluster, from their start to their end."""
+"""The processes of a cluster, from start to end."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from kraftlake.server.cluster_up.cluster_plan import ClusterPlan, NodeKind
 from kraftlake.server.cluster_up.node_process import NodeProcess
 
 _HURRY_SECONDS: Final = 3.0
-"""How long nodes that were told to hurry have before they are killed."""
+"""The time that nodes have after a request to hurry before they are killed."""
 
 
 class ClusterProcesses:
-    """Starts the nodes, notes which have ended, and ends the others in an order that loses nothing.
+    """Starts the nodes, detects nodes that have ended, and ends the others in an order that loses nothing.
 
-    Brokers first, each by its controlled shutdown, for which they need a controller; then the standby controllers, so
-    that none takes over in vain; the active one last. A node that has ended is not started again. For one thread,
-    which has to live as long as the nodes. Nothing here waits but `close`.
+    Brokers end first, each by a controlled shutdown, for which they need a controller; then the standby controllers, so
+    that none takes over in vain; the active controller ends last. A node that has ended is not restarted. For one
+    thread, which has to live as long as the nodes. Only `close` waits.
     """
 
     def __init__(self, plan: ClusterPlan, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -30,17 +30,17 @@ class ClusterProcesses:
         self._killed_at: float | None = None
 
     def start(self) -> None:
-        """Start all nodes. Raises OSError where a folder can't be made; the nodes that run then are for `close`."""
+        """Start all nodes. Raises OSError if a folder can't be made; `close` ends the nodes that already run."""
         for node in self.nodes:
             node.start()
 
     @property
     def is_over(self) -> bool:
-        """Whether no node runs any more."""
+        """Whether no node runs."""
         return not any(node.is_running for node in self.nodes)
 
     def newly_ended(self) -> list[NodeProcess]:
-        """The nodes that have ended since the last call, for whatever reason."""
+        """The nodes that have ended since the last call, for any reason."""
         ended = [node for node in self.nodes if node not in self._told and node.ending is not None]
         self._told.update(ended)
         return ended
@@ -50,7 +50,7 @@ class ClusterProcesses:
         self.is_leaving = True
 
     def hurry(self) -> None:
-        """End all nodes without waiting for any other."""
+        """End all nodes at once, in no order."""
         self.is_leaving = True
         if self._killed_at is None:
             self._killed_at = self._now() + _HURRY_SECONDS
@@ -58,9 +58,9 @@ class ClusterProcesses:
                 node.ask_to_end()
 
     def step(self, leader: int | None) -> None:
-        """Ask those nodes to end whose turn it is; `leader` is the id of the active controller, as far as known.
+        """Stop the nodes that are next in the order; `leader` is the id of the active controller, if known.
 
-        Log files that have become long are rotated.
+        Rotates long log files.
         """
         for node in self.nodes:
             node.rotate_log()
@@ -86,6 +86,6 @@ class ClusterProcesses:
         yield controllers
 
     def close(self) -> None:
-        """Kill what still runs."""
+        """Kill the nodes that still run."""
         for node in self.nodes:
             node.kill()

@@ -1,4 +1,4 @@
-"""How a cluster of processes is: its nodes by what they are now, and the counts of its image."""
+"""The state of a cluster of processes: the state of each node, and the counts of its image."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class NodeState(Enum):
-    """What a node is now."""
+    """The current state of a node."""
 
     STARTING = "starting"
-    """Its process runs, and it has not registered."""
+    """The process runs, and the node has not registered."""
     ACTIVE = "active"
     """A controller that leads the log."""
     STANDBY = "standby"
@@ -33,14 +33,17 @@ class NodeState(Enum):
     """A broker that is neither fenced nor leaving."""
     LEAVING = "leaving"
     LEFT = "left"
-    """It has ended as it was asked to."""
+    """The process has ended as requested."""
     DOWN = "down"
-    """It has ended otherwise."""
+    """The process has ended without a request."""
 
 
 @attrs.frozen(kw_only=True)
 class NodeView:
-    """One node; `ending` says how it ended, None while it runs. Counts and offsets are of brokers that are known."""
+    """One node's state; `ending` is the way in which it ended, None while it runs.
+
+    Counts and offsets are those of known brokers.
+    """
 
     name: str
     id: int
@@ -55,7 +58,7 @@ class NodeView:
 
 @attrs.frozen(kw_only=True)
 class ClusterState:
-    """The nodes of a cluster, and what the log has of it; `leader` None while no node that runs leads the log."""
+    """The nodes of a cluster, and the counts of its log; `leader` is None while no running node leads the log."""
 
     nodes: tuple[NodeView, ...]
     log: WatchState
@@ -64,13 +67,13 @@ class ClusterState:
 
     @property
     def is_up(self) -> bool:
-        """Whether all nodes are there, and the log is led by one of them."""
+        """Whether all nodes are up, and one of them leads the log."""
         ready = {NodeState.ACTIVE, NodeState.STANDBY, NodeState.UP}
         return self.leader is not None and all(node.state in ready for node in self.nodes)
 
 
 def incarnations(image: MetadataImage) -> dict[int, Uuid]:
-    """The incarnations of the registered nodes: a process that registers has a new one."""
+    """The incarnations of the registered nodes: each process registers with a new one."""
     brokers, controllers = image.cluster.brokers.values(), image.cluster.controllers.values()
     return {node.id: node.incarnation_id for node in brokers} | {node.id: node.incarnation_id for node in controllers}
 
@@ -78,7 +81,7 @@ def incarnations(image: MetadataImage) -> dict[int, Uuid]:
 def state_of(
     node: NodeProcess, image: MetadataImage, earlier: Mapping[int, Uuid], leader: int | None, *, is_leaving: bool
 ) -> NodeState:
-    """The state of a node; `earlier` are the incarnations before it was started."""
+    """The state of a node; `earlier` are the incarnations from before its start."""
     if node.ending is not None:
         return NodeState.LEFT if node.ended_well else NodeState.DOWN
     if node.is_asked_to_end or (is_leaving and node.plan.kind is NodeKind.BROKER):

@@ -1,4 +1,4 @@
-"""A cluster of a lake that runs as processes, and is watched by its log."""
+"""A lake's cluster that runs as processes and is watched through its log."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ POLL_SECONDS: Final = 0.1
 
 
 class ClusterUp:
-    """Runs the nodes of a plan within a `with` statement, which kills those that have not ended at its end.
+    """Runs the nodes of a plan within a `with` statement, whose exit kills nodes that have not ended.
 
-    `step` moves it on and gives the events of its log; `state` is how it is after that. For the thread that starts it.
+    `step` advances the cluster and yields the events of its log; `state` is its state after that. For the thread that
+    starts it.
     """
 
     def __init__(self, plan: ClusterPlan) -> None:
@@ -41,9 +42,10 @@ class ClusterUp:
         self._counts: tuple[MetadataImage, dict[int, BrokerCounts]] | None = None
 
     def __enter__(self) -> Self:
-        """Make the lake if there is none, and start the nodes.
+        """Create the lake if none exists, and start the nodes.
 
-        Raises LakeError for what is no controlled lake, EnvironmentFaultError where a folder can't be made.
+        Raises LakeError if the path holds something other than a controlled lake, EnvironmentFaultError if a folder
+        can't be made.
         """
         self.cluster_id = _controlled(self._plan.lake).cluster_id
         opened = kraftlake.open(self._plan.lake)
@@ -70,7 +72,7 @@ class ClusterUp:
         self._stack.close()
 
     def step(self) -> Iterator[pa.Table]:
-        """The events of the log since the last step, as tables of `events/`; asks nodes to end whose turn it is."""
+        """Yield the events of the log since the last step, as tables of `events/`; stops the nodes that are next."""
         yield from self._watch.step()
         self._processes.step(self._leader)
 
@@ -84,7 +86,7 @@ class ClusterUp:
 
     @property
     def is_over(self) -> bool:
-        """Whether no node runs any more."""
+        """Whether no node runs."""
         return self._processes.is_over
 
     def newly_ended(self) -> list[NodeProcess]:
@@ -92,19 +94,19 @@ class ClusterUp:
         return self._processes.newly_ended()
 
     def newly_ignored(self) -> list[IgnoredConfig]:
-        """The configs and quotas in the log without effect that were not given before."""
+        """The configs and quotas in the log without effect that were not reported before."""
         return self._ignored.newly_set(self._watch.image)
 
     @property
     def _leader(self) -> int | None:
-        """The controller that leads the log, if it runs and has claimed it in this life."""
+        """The controller that leads the log, if it runs and has claimed the log since its start."""
         log = self._watch.state
         running = {node.plan.id for node in self._processes.nodes if node.is_running}
         return log.leader if log.leader in running and log.epoch > self._epoch_before else None
 
     @property
     def state(self) -> ClusterState:
-        """How the cluster is."""
+        """The current state of the cluster."""
         image, leader = self._watch.image, self._leader
         if self._counts is None or self._counts[0] is not image:
             self._counts = image, count_partitions_of_brokers(image)
@@ -135,6 +137,6 @@ class ClusterUp:
 
 
 def _controlled(lake: str) -> MetadataLog:
-    """The log of a controlled lake, which is made where there is nothing."""
+    """Return the log of a controlled lake, which is created if the path is empty."""
     location = lake_location(lake)
     return open_controlled(lake) if location.is_dir() or location.exists() else format_lake(lake)

@@ -1,7 +1,8 @@
-"""Becomes a node that does not outlive the process that started it, not even one that is killed.
+"""Becomes a node that does not outlive the process that started it, not even a killed one.
 
-Run as a script: the process id of the one that starts it, then the arguments of `kraftlake`. On Linux the kernel kills
-the node then (PR_SET_PDEATHSIG, which outlives exec); elsewhere the node goes on. No module of the project is imported.
+Run as a script: the process id of the parent, then the arguments of `kraftlake`. On Linux the kernel kills the node
+with its parent (PR_SET_PDEATHSIG, which survives exec); elsewhere the node continues. No module of the project is
+imported.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Have this process killed with its parent, and become the node."""
+    """Bind this process's life to its parent's, and replace the process with the node."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv[1]):  # it has ended already

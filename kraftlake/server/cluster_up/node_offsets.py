@@ -1,4 +1,4 @@
-"""How far brokers are, which no lake holds: asked of the nodes themselves."""
+"""Offsets of brokers, which no lake stores: queried from the nodes themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kraftlake.server.requests.messages import of_version
 _PERIOD_SECONDS: Final = 1.0
 _TIMEOUT: Final = 2.0
 _MOST_PARTITIONS: Final = 1_000
-"""Of how many partitions a broker is asked; a look must cost it little."""
+"""The maximum number of partitions queried from one broker: a query must stay cheap for the broker."""
 _LATEST: Final = -1
 _CONSUMER: Final = -1
 _LIST_OFFSETS: Final = range(2, 8)
@@ -29,16 +29,17 @@ _LIST_OFFSETS: Final = range(2, 8)
 
 @attrs.frozen(kw_only=True)
 class LedOffsets:
-    """The sum of the high watermarks of partitions that a broker leads; `partitions` of them were asked for."""
+    """The sum of the high watermarks of partitions that a broker leads, over the `partitions` queried."""
 
     partitions: int
     high_watermarks: int
 
 
 class NodeOffsets:
-    """Asks each broker about once a second, in a thread of its own; `newest` has the last answers by broker.
+    """Queries each broker about once a second, in a thread of its own; `newest` has the last answers by broker.
 
-    A broker that does not answer has none. `addresses` gives those of the brokers to ask, and `image` the newest image.
+    A broker that does not answer has no entry. `addresses` returns the addresses of the brokers to query, and `image`
+    the newest image.
     """
 
     def __init__(self, image: Callable[[], MetadataImage], addresses: Mapping[int, Address]) -> None:
@@ -50,11 +51,11 @@ class NodeOffsets:
         self.newest: Mapping[int, LedOffsets] = {}
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start the queries."""
         self._thread.start()
 
     def close(self) -> None:
-        """Ask no more; a question that is under way ends by itself."""
+        """Stop the queries; a query in progress ends by itself."""
         self._closed.set()
 
     def _run(self) -> None:
@@ -79,7 +80,7 @@ class NodeOffsets:
 
 
 def _led_offsets(client: NodeClient, led: Iterable[tuple[str, int]]) -> LedOffsets:
-    """Raises NodeError."""
+    """Query the led offsets of one broker. Raises NodeError."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in led:
         by_topic.setdefault(topic, []).append(partition)

@@ -17,13 +17,13 @@ from kraftlake.server.cluster_up.cluster_plan import NodePlan
 _LAUNCHER: Final = Path(__file__).with_name("node_launcher.py")
 _TAIL_BYTES: Final = 64 * 1024
 LONGEST_LOG: Final = 10 * 1024 * 1024
-"""The bytes of a log file from which on a new one is begun; the two before it are kept."""
+"""The size in bytes at which a log file is rotated; the two previous files are kept."""
 
 
 class NodeProcess:
-    """A node that is started once; it ends with the thread that starts it, however that ends.
+    """A node that is started once; it ends with the thread that starts it, in whatever way that thread ends.
 
-    It is in a session of its own, so that Ctrl-C in a terminal does not reach it.
+    The node has a session of its own, so that Ctrl-C in a terminal does not reach it.
     """
 
     def __init__(self, plan: NodePlan) -> None:
@@ -33,7 +33,7 @@ class NodeProcess:
         self.is_asked_to_end = False
 
     def start(self) -> None:
-        """Start it. Raises OSError where its folder can't be made or written."""
+        """Start the node. Raises OSError if its folder can't be made or written."""
         self.plan.folder.mkdir(parents=True, exist_ok=True)
         self.rotate_log()
         command = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *self.plan.arguments]
@@ -44,10 +44,10 @@ class NodeProcess:
             )
 
     def rotate_log(self) -> None:
-        """Begin a new log file where the present one is long.
+        """Start a new log file if the current one is long.
 
-        The node goes on writing to the same file, which it appends to, so the lines are copied and the file is cut;
-        what is told between the two, or can't be copied, is lost.
+        The node keeps appending to the same file, so its lines are copied and the file is truncated; lines that are
+        written between the two steps, or can't be copied, are lost.
         """
         log = self.plan.log_file
         if not log.exists() or log.stat().st_size < LONGEST_LOG:
@@ -62,17 +62,17 @@ class NodeProcess:
 
     @property
     def pid(self) -> int | None:
-        """Its process id; None before it is started."""
+        """The process id; None before the process is started."""
         return None if self._process is None else self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether the process was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def ending(self) -> str | None:
-        """How it ended; None while it runs."""
+        """The way in which the process ended; None while it runs."""
         code = None if self._process is None else self._process.poll()
         if code is None:
             return None
@@ -80,25 +80,25 @@ class NodeProcess:
 
     @property
     def ended_well(self) -> bool:
-        """Whether it ended as it was asked to, perhaps before it had begun to listen to signals."""
+        """Whether the process ended as requested, perhaps before it handled signals."""
         code = None if self._process is None else self._process.poll()
         return self.is_asked_to_end and code in (0, 128 + signal.SIGTERM, -signal.SIGTERM)
 
     def last_lines(self, count: int) -> list[str]:
-        """The last lines that it has told in this life."""
+        """The last lines of the log since the start."""
         with self.plan.log_file.open("rb") as log:
             log.seek(max(self._log_start, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
             lines = log.read().decode(errors="replace").splitlines()
         return list(deque(lines, count))
 
     def ask_to_end(self) -> None:
-        """SIGTERM, also for one that was stopped; a second one has a broker end without the controllers' leave."""
+        """Send SIGTERM, also to a stopped process; the second one makes a broker end without a controlled shutdown."""
         self.is_asked_to_end = True
         self._signal(signal.SIGTERM)
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it at once, and wait for that."""
+        """Kill the process, and wait for its end."""
         self.is_asked_to_end = True
         self._signal(signal.SIGKILL)
         if self._process is not None:

@@ -1,4 +1,4 @@
-"""The requests of brokers to the active controller. Source: kafka.server.ControllerApis."""
+"""Handlers of brokers' requests to the active controller. Source: kafka.server.ControllerApis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kraftlake.server.requests.handlers import Handler, response_to, then
 
 
 def broker_handlers(node: ControllerNode) -> Mapping[str, Handler]:
-    """The handlers of what brokers ask of the active controller."""
+    """The handlers of brokers' requests to the active controller."""
     return {
         "broker_registration": Handler(begin=partial(_register, node)),
         "broker_heartbeat": Handler(begin=partial(_heartbeat, node)),
@@ -139,7 +139,7 @@ def _alter_partition(node: ControllerNode, request: Request) -> Future[Any]:
 
 
 def _isr(partition: Any) -> tuple[tuple[int, int], ...]:
-    """The proposed ISR with the brokers' epochs, −1 in the version that has none."""
+    """Return the proposed ISR with the brokers' epochs; −1 in the version without epochs."""
     with_epochs = getattr(partition, "new_isr_with_epochs", None)
     if with_epochs is None:
         return tuple((int(broker), -1) for broker in partition.new_isr)

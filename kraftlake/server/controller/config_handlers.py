@@ -1,4 +1,4 @@
-"""Changes of dynamic configs. Source: kafka.server.ControllerApis."""
+"""Handlers of changes of dynamic configs. Source: kafka.server.ControllerApis."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _replace(node: ControllerNode, request: Request) -> Future[Any]:
 def _resources(
     node: ControllerNode, request: Request
 ) -> tuple[dict[ConfigResource, Any], list[tuple[ConfigResource, ApiError]]]:
-    """The configs of each resource that the peer may alter, and the refusals of the others."""
+    """Return the configs of each resource that the peer may alter, and the refusals of the others."""
     found: dict[ConfigResource, Any] = {}
     refused: dict[ConfigResource, ApiError] = {}
     for one in request.body.resources:

@@ -1,4 +1,4 @@
-"""The configuration of `kraftlake controller`: Kafka's settings that a controller heeds."""
+"""The configuration of `kraftlake controller`: Kafka's settings that a controller uses."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from kraftlake.server.requests.listener_limits import ListenerLimits, listener_l
 
 @attrs.frozen(kw_only=True)
 class ControllerServerConfig:
-    """A controller of the lake at `lake`, with Kafka's settings for all that differs from Kafka's defaults.
+    """The configuration of a controller of the lake at `lake`, with Kafka's settings that differ from Kafka's defaults.
 
-    `insecure` allows listeners that other machines reach; listeners have neither TLS nor logins. Raises UsageError for
-    a setting that has no value of its kind, and for a listener that would need `insecure`.
+    With `insecure`, listeners may be reachable from other machines; they have neither TLS nor logins. Raises UsageError
+    for a setting whose value is not of its type, and for a listener that needs `insecure`.
     """
 
     lake: str
@@ -61,10 +61,10 @@ class ControllerServerConfig:
         listeners: tuple[ListenerAddress, ...] = (),
         insecure: bool = False,
     ) -> ControllerServerConfig:
-        """A configuration whose id and listeners are those of the settings where they are not given.
+        """Return a configuration; the settings supply a missing id and missing listeners.
 
-        Of the settings' `listeners` those count that `controller.listener.names` names. Raises UsageError as the
-        class, and where there is no id.
+        Of the settings' `listeners`, only those named in `controller.listener.names` count. Raises UsageError as the
+        class, and without an id.
         """
         node_id = settings.node_id if node_id is None else node_id
         if node_id is None:
@@ -100,12 +100,12 @@ class ControllerServerConfig:
 
     @property
     def advertised(self) -> Mapping[str, ListenerAddress]:
-        """Where others find its listeners, by name; port 0 is the one that it is bound to."""
+        """The addresses at which other nodes reach the listeners, by name; port 0 is replaced by the bound port."""
         return self.settings.advertised(self.listeners)
 
     @property
     def heartbeat_timeout_ms(self) -> float:
-        """How long a heartbeat waits for the controller: half of the interval between two."""
+        """The maximum time a heartbeat waits for the controller: half of the heartbeat interval."""
         return float(max(1, self.settings.value("broker.heartbeat.interval.ms")) / 2)
 
     @property
@@ -114,7 +114,7 @@ class ControllerServerConfig:
         return bool(self.settings.value("delete.topic.enable"))
 
     def limits(self, listener: str) -> ListenerLimits:
-        """What a listener takes at most."""
+        """The limits of a listener."""
         return listener_limits(self.settings, listener)
 
     @property
@@ -124,7 +124,7 @@ class ControllerServerConfig:
 
     @property
     def snapshots(self) -> SnapshotPolicy:
-        """When the next snapshot is due."""
+        """The policy that decides when the next snapshot is due."""
         return SnapshotPolicy(
             max_bytes=self.settings.value("metadata.log.max.record.bytes.between.snapshots"),
             max_interval_ms=self.settings.value("metadata.log.max.snapshot.interval.ms") or None,
@@ -132,5 +132,5 @@ class ControllerServerConfig:
 
     @property
     def without_effect(self) -> Mapping[str, str]:
-        """The settings that no node heeds, each with the reason."""
+        """The settings that no node uses, each with the reason."""
         return self.settings.without_effect

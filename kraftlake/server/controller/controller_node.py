@@ -1,4 +1,4 @@
-"""What the handlers of a controller ask and command."""
+"""The parts of a controller that its request handlers use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 @attrs.frozen(kw_only=True, eq=False)
 class ControllerNode:
-    """The parts of a controller's process, which requests are answered from; `listeners` are its own, by name."""
+    """The parts of a controller's process that answer requests; `listeners` are the node's own, by name."""
 
     node_id: int
     cluster_id: str
@@ -48,7 +48,7 @@ class ControllerNode:
 
     @property
     def static_settings(self) -> Mapping[str, str]:
-        """The settings as a property file has them, with those that say which controller it is."""
+        """The settings as in a property file, including those that identify the controller."""
         id_ = str(self.node_id)
         return {
             **self.settings, "broker.id": id_, "node.id": id_, "process.roles": "controller",
@@ -58,20 +58,20 @@ class ControllerNode:
 
     @property
     def cache(self) -> QuorumView:
-        """What is known of the cluster."""
+        """The newest state of the cluster."""
         return self.view
 
     @property
     def leader(self) -> LeaderAndEpoch:
-        """Who leads in the newest epoch that this node knows of, by its own claim or by the log.
+        """The leader of the newest epoch known to this node, by its own claim or by the log.
 
-        It may take itself for the active controller of an epoch long after the log has told it of a later one.
+        A node may consider itself the active controller of an epoch long after the log has shown it a later one.
         """
         epoch, told = self.controller.epoch, self.view.leader
         return LeaderAndEpoch(leader_id=self.node_id, epoch=epoch) if epoch > told.epoch else told
 
     def check_cluster(self, request: Request, operation: AclOperation) -> None:
-        """Raises RefusedError(CLUSTER_AUTHORIZATION_FAILED) where the peer may not do it to the cluster."""
+        """Raise RefusedError(CLUSTER_AUTHORIZATION_FAILED) if the peer may not perform the operation on the cluster."""
         if not self.authorization.allows_on_cluster(request.peer, operation):
             raise RefusedError(
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -79,7 +79,7 @@ class ControllerNode:
             )
 
     def run(self, command: Command[T], make: Callable[[T], R], *, timeout: timedelta | None = None) -> Future[R]:
-        """The response that `make` makes of a command's, once its records are durable.
+        """Return the response that `make` makes of a command's result, once its records are durable.
 
         The future has ControllerApiError, also NOT_CONTROLLER and, after `timeout`, REQUEST_TIMED_OUT.
         """

@@ -1,4 +1,4 @@
-"""A controller as a process: it claims the lake's log or follows it, and answers brokers and clients.
+"""A controller's process: claims the lake's log or follows it, and answers brokers and clients.
 
 Source: kafka.server.ControllerServer.
 """
@@ -60,18 +60,19 @@ from kraftlake.server.requests.handlers import Handler, apis_of
 from kraftlake.server.requests.listener import RequestListener
 
 _POLL_SECONDS: Final = 0.005
-"""How often the log is looked at for the controller's own image; an active one acts on another, which is never late."""
+"""The poll interval for the controller's own image; an active controller acts on a separate, up-to-date image."""
 _IDLE_POLL_SECONDS: Final = 0.02
-"""How often while nothing changes."""
+"""The poll interval while nothing changes."""
 _LOOK_SECONDS: Final = 0.05
 _TOLD_WITHIN_SECONDS: Final = 0.5
 _PLAINTEXT: Final = 0
 
 
 class ControllerServer(NodeLife):
-    """One process of a controller, from `run` until `stop` is set.
+    """One controller process, from `run` until `stop` is set.
 
-    It begins as a standby, which answers NOT_CONTROLLER and says who leads, and claims the log when nobody writes it.
+    The controller begins as a standby, which answers NOT_CONTROLLER with the leader, and claims the log when no
+    controller writes it.
     """
 
     def __init__(self, config: ControllerServerConfig, *, stop: threading.Event, clock: Clock | None = None) -> None:
@@ -81,7 +82,7 @@ class ControllerServer(NodeLife):
         self._config = config
         self._faults = LoggingFaultHandler("controller")
         self.node: ControllerNode | None = None
-        """Its parts, once it has started."""
+        """The controller's parts; None before the start."""
         self.listeners = [
             RequestListener(one.name, one.host, one.port, self._handle, limits=config.limits(one.name))
             for one in config.listeners
@@ -103,9 +104,9 @@ class ControllerServer(NodeLife):
             self._leave()
 
     def _is_alone(self, log: MetadataLog) -> bool:
-        """Wait until it is clear that no process of this node id leads; False when `stop` is set first.
+        """Wait until it is certain that no process of this node id leads; False if `stop` is set first.
 
-        Raises LakeError where one does: it goes on writing in an epoch that it has claimed.
+        Raises LakeError if one leads: that process continues to write in its claimed epoch.
         """
         watched, own_id = MetadataLog.open(log.path), self._config.node_id
         until = self._clock.nanoseconds() + round(WATCH_SECONDS * 1e9)
@@ -211,7 +212,7 @@ class ControllerServer(NodeLife):
         )
 
     def _watch(self, node: ControllerNode, loader: MetadataLoader, feed: LakeFeed) -> None:
-        """Tell whether it leads, each time that this changes, until it is to end."""
+        """Log each change of the controller's leadership until the controller is to end."""
         told: tuple[str, Mapping[str, int]] | None = None
         while not self._stop.is_set() and self._ended is None:
             if loader.stopped is not None:
@@ -230,7 +231,7 @@ class ControllerServer(NodeLife):
             self._stop.wait(_LOOK_SECONDS)
 
     def _leave(self) -> None:
-        """Give the log up, when all that was appended is durable and answered, and do not claim it again."""
+        """Resign when all appended records are durable and answered, and claim no leadership again."""
         assert self.node is not None, "it has started"
         was_active = self.node.controller.is_active
         self.node.controller.close()
@@ -242,13 +243,13 @@ class ControllerServer(NodeLife):
 
 
 class _SnapshotsOfTheLeader:
-    """Has the active controller alone make snapshots: the lake is that of all of them."""
+    """Restricts snapshots to the active controller: all controllers share one lake."""
 
     def __init__(self, node: ControllerNode, emitter: LakeSnapshotEmitter) -> None:
         self._node = node
         self._emitter = emitter
 
     def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
-        """Write a snapshot where this controller leads."""
+        """Write a snapshot if this controller leads."""
         if self._node.controller.is_active:
             self._emitter.maybe_emit(image, quorum)

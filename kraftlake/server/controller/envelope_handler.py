@@ -1,4 +1,4 @@
-"""Requests of clients that a broker passes on: Envelope (KIP-590).
+"""Handler of clients' requests that a broker forwards: Envelope (KIP-590).
 
 Source: kafka.server.EnvelopeUtils, org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder,
 kafka.network.RequestChannel.
@@ -33,12 +33,12 @@ FORWARDED: Final = frozenset(
         "list_partition_reassignments", "unregister_broker",
     }
 )  # fmt: skip
-"""The APIs that brokers pass on (ApiKeys.forwardable), of those that are served."""
+"""The served APIs that brokers forward (ApiKeys.forwardable)."""
 _VERSION: Final = struct.Struct(">h")
 
 
 def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher]) -> Handler:
-    """The handler of Envelope; `dispatcher` is the node's, which answers what is inside."""
+    """The handler of Envelope; `dispatcher` is the node's, which answers the enclosed request."""
 
     def begin(request: Request) -> Future[Any]:
         node.check_cluster(request, AclOperation.CLUSTER_ACTION)
@@ -64,7 +64,7 @@ def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher])
 
 
 def _check(frame: bytes) -> None:
-    """Raises RefusedError for a request that no broker passes on."""
+    """Raise RefusedError for a request that brokers do not forward."""
     if len(frame) < REQUEST_HEADER.size:
         raise RefusedError(ErrorCode.UNSUPPORTED_VERSION)
     if api_of(frame) not in FORWARDED:
@@ -72,7 +72,7 @@ def _check(frame: bytes) -> None:
 
 
 def _principal(data: bytes | None) -> str:
-    """`Type:name` of the client. Raises RefusedError for what is no principal."""
+    """Return the client's principal as `Type:name`. Raises RefusedError for invalid bytes."""
     try:
         assert data is not None
         (version,) = _VERSION.unpack_from(data)
@@ -85,7 +85,7 @@ def _principal(data: bytes | None) -> str:
 
 
 def _address(data: bytes) -> str:
-    """The client's IP address. Raises RefusedError for what is none."""
+    """Return the client's IP address. Raises RefusedError for invalid bytes."""
     try:
         return str(ip_address(bytes(data)))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Fetch and FetchSnapshot of the metadata log, by which followers also find out who leads.
+"""Handlers of Fetch and FetchSnapshot of the metadata log, from which followers also learn the leader.
 
 Source: org.apache.kafka.raft.KafkaRaftClient (handleFetchRequest, handleFetchSnapshotRequest), KIP-595, KIP-630.
 """
@@ -35,23 +35,23 @@ from kraftlake.server.requests.messages import of_version
 _TOPIC_ID: Final = Uuid(METADATA_TOPIC_ID)
 _UNKNOWN: Final = -1
 _ENDPOINTS_SINCE: Final = {"fetch": 17, "fetch_snapshot": 1}
-"""The version from which on Kafka's controllers tell where the leader is."""
+"""The first version in which Kafka's controllers send the leader's address."""
 
 
 class FetchHandlers:
-    """Answers fetches from the log, as long as the controller leads; those at its end wait for more."""
+    """Answers fetches from the log while the controller leads; fetches at the log's end wait for more."""
 
     def __init__(self, node: ControllerNode, log: ServedLog) -> None:
         self._node = node
         self._log = log
         self._numbers = count()
         self._waiting: dict[int, _Fetch] = {}
-        """The fetches that wait, by number; whoever takes one out answers it."""
+        """The waiting fetches, by number; the caller that removes one answers it."""
         node.view.listeners.append(self.wake)
 
     @property
     def waiting(self) -> int:
-        """The number of fetches that wait."""
+        """The number of waiting fetches."""
         return len(self._waiting)
 
     def handlers(self) -> Mapping[str, Handler]:
@@ -81,7 +81,7 @@ class FetchHandlers:
         return told
 
     def _try(self, fetch: _Fetch, wait_ms: float, *, is_new: bool = True) -> None:
-        """Answer a fetch, or have it wait where there is nothing to send yet."""
+        """Answer a fetch, or let it wait if nothing can be sent yet."""
 
         def refuse(error: ErrorCode, leader: LeaderAndEpoch) -> None:
             fetch.told.set_result(self._error(fetch.request, error, leader))
@@ -129,7 +129,7 @@ class FetchHandlers:
         self._node.controller.read(lambda _: None).add_done_callback(leads)
 
     def _problem(self, epoch: int) -> tuple[ErrorCode, LeaderAndEpoch]:
-        """Why this node, as the leader of an epoch, does not answer, and who leads, as far as it knows."""
+        """The error with which this node refuses to act as the leader of an epoch, and the leader it knows."""
         leader = self._node.leader
         if epoch < leader.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH, leader
@@ -154,7 +154,7 @@ class FetchHandlers:
             self._go_on(number)
 
     def _has_news(self, fetch: _Fetch) -> bool:
-        """Whether there is more in the log for a fetch, or another leader."""
+        """Whether a fetch has new records, or another leader."""
         return self._node.view.image.offset >= fetch.at.offset or self._problem(fetch.leader_epoch)[0] != ErrorCode.NONE
 
     def _go_on(self, number: int) -> None:
@@ -164,7 +164,7 @@ class FetchHandlers:
             self._try(fetch, 0, is_new=False)
 
     def wake(self) -> None:
-        """Look again at the fetches that wait: there may be more in the log, or another leader."""
+        """Check the waiting fetches again: the log may have grown, or the leader may have changed."""
         if self._waiting:
             self._log.queue.append(FunctionEvent(self._wake_now, lambda _: self._wake_now()))
 
@@ -174,7 +174,7 @@ class FetchHandlers:
                 self._go_on(number)
 
     def _note(self, fetch: _Fetch, end_offset: int) -> None:
-        """Note how far a replica is that tells who it is."""
+        """Note the progress of a replica that sends its id."""
         body = fetch.request.body
         state = getattr(body, "replica_state", None)
         replica_id = int(body.replica_id if state is None else state.replica_id)
@@ -196,7 +196,7 @@ class FetchHandlers:
         )  # fmt: skip
 
     def _error(self, request: Request, error: ErrorCode, leader: LeaderAndEpoch) -> Any:
-        """An error of the partition, and who leads."""
+        """Return an error of the partition, with the leader."""
         return self._partition(
             request, error, leader, high_watermark=_UNKNOWN, log_start_offset=self._log.start_offset, records=b""
         )
@@ -219,7 +219,7 @@ class FetchHandlers:
         )
 
     def _endpoint(self, request: Request, leader: LeaderAndEpoch) -> Endpoint | None:
-        """Where the leader has the listener that the request came by."""
+        """The leader's endpoint for the listener that received the request."""
         listener = request.peer.listener
         if leader.is_leader(self._node.node_id):  # it may lead before it is registered
             return self._node.listeners.get(listener)
@@ -282,7 +282,7 @@ class FetchHandlers:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Fetch:
-    """A fetch from a place in the log on, of a client that takes this node for the leader of an epoch."""
+    """A fetch from a position in the log, sent to this node as the leader of an epoch."""
 
     request: Request
     told: Future[Any]
@@ -292,13 +292,13 @@ class _Fetch:
 
 
 def _current_leader(module: Any, leader: LeaderAndEpoch, endpoint: Endpoint | None) -> Any:
-    """The epoch, and who leads in it where that one can be reached: Kafka's brokers end without its address."""
+    """Return the epoch, and its leader if that is reachable: Kafka's brokers end without its address."""
     id_ = NOBODY if endpoint is None else leader.leader_id
     return module.LeaderIdAndEpoch(leader_id=id_, leader_epoch=leader.epoch)
 
 
 def _endpoints(request: Request, leader: LeaderAndEpoch, endpoint: Endpoint | None) -> tuple[Any, ...]:
-    """Where the leader is, in the versions that tell it."""
+    """The leader's endpoint, in the versions that carry it."""
     if endpoint is None or request.version < _ENDPOINTS_SINCE.get(request.name, 0):
         return ()
     kind = request.module.NodeEndpoint
@@ -306,5 +306,5 @@ def _endpoints(request: Request, leader: LeaderAndEpoch, endpoint: Endpoint | No
 
 
 def _names_the_log(topic: Any) -> bool:
-    """Whether a topic of a Fetch is the log by its id, which Kafka's controllers want."""
+    """Whether a topic of a Fetch names the log by its id, which Kafka's controllers require."""
     return hasattr(topic, "topic_id") and kafka_id(topic.topic_id) == _TOPIC_ID

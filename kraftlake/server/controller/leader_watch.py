@@ -1,4 +1,4 @@
-"""Keeps a standby in touch with the active controller: it tells how far it is, and learns when that one resigns.
+"""Keeps a standby in contact with the active controller: reports its progress, and detects the leader's resignation.
 
 Source: KIP-595 (followers fetch from the leader, EndQuorumEpoch); the records themselves come from the lake.
 """
@@ -24,7 +24,7 @@ _BACKOFF: Final = Backoff(base=0.1, cap=2.0)
 
 
 class LeaderWatch:
-    """Fetches from the active controller's listener of the name `listener`, in a thread, from `start` to `close`."""
+    """Fetches from the active controller's listener named `listener`, in a thread, from `start` to `close`."""
 
     def __init__(self, node: ControllerNode, *, listener: str) -> None:
         self._node = node
@@ -38,11 +38,11 @@ class LeaderWatch:
         node.view.listeners.append(self._changed.set)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """End, also what waits for the active controller."""
+        """End the thread, including a pending fetch from the active controller."""
         self._closing.set()
         self._abort.set()
         self._changed.set()
@@ -67,7 +67,7 @@ class LeaderWatch:
         self._forget()
 
     def _ask(self) -> bool:
-        """Fetch once; False where nobody is to be asked before the image or the leader changes. Raises NodeError."""
+        """Fetch once; False if no controller can be asked before the image or the leader changes. Raises NodeError."""
         node = self._node
         leader, image = node.view.leader, node.view.image
         if node.controller.is_active or leader.leader_id in (None, node.node_id):

@@ -1,4 +1,4 @@
-"""Reassignments of partitions and elections of their leaders. Source: kafka.server.ControllerApis."""
+"""Handlers of partition reassignments and leader elections. Source: kafka.server.ControllerApis."""
 
 from __future__ import annotations
 

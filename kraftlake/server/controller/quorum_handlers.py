@@ -1,4 +1,7 @@
-"""Who leads the quorum, and where its controllers are. Source: kafka.server.ControllerApis, KIP-919."""
+"""Handlers for the leader of the quorum and the endpoints of its controllers.
+
+Source: kafka.server.ControllerApis, KIP-919.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def _describe_cluster(node: ControllerNode, request: Request) -> Answering:
 
 
 def _check_type(request: Request) -> None:
-    """Raises RefusedError where another type of nodes is asked for than controllers."""
+    """Raise RefusedError for a request for any nodes but controllers."""
     wanted = int(getattr(request.body, "endpoint_type", BROKERS))
     if wanted == CONTROLLERS:
         return
@@ -87,7 +90,7 @@ def _check_type(request: Request) -> None:
 
 
 def _allowed(node: ControllerNode, request: Request) -> int:
-    """The operations on the cluster that the peer is allowed, as a field of bits, where they are asked for."""
+    """The operations on the cluster that are allowed to the peer, as a bit field, if requested."""
     if not request.body.include_cluster_authorized_operations:
         return _NOT_ASKED_FOR
     if not node.authorization.allows_on_cluster(request.peer, AclOperation.DESCRIBE):
@@ -153,7 +156,7 @@ def _unknown(
     request: Request, index: int, error: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     node: ControllerNode | None = None,
 ) -> Any:  # fmt: skip
-    """A partition of DescribeQuorum that nothing is told of, but for who leads as far as the node knows."""
+    """Return an unknown partition of DescribeQuorum, with nothing but the leader, if known."""
     leader, epoch = 0, 0
     if node is not None:
         known = node.leader
@@ -174,7 +177,7 @@ def _replica(module: Any, replica: Replica) -> Any:
 
 
 def _nodes(node: ControllerNode, module: Any) -> Any:
-    """Where the voters are, in the versions that tell it."""
+    """The endpoints of the voters, in the versions that carry them."""
     if not hasattr(module, "Node"):
         return ()
     return tuple(

@@ -1,4 +1,4 @@
-"""What a controller knows from the log: the newest image, who leads the quorum, and where controllers listen."""
+"""A controller's view of the log: the newest image, the leader of the quorum, and the controllers' endpoints."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class QuorumView(MetadataPublisher):
         self.image = MetadataImage.EMPTY
         self.leader = LeaderAndEpoch.UNKNOWN
         self.published = threading.Event()
-        """Whether there is an image."""
+        """Set once the first image is available."""
         self.listeners: list[Callable[[], None]] = []
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:  # noqa: ARG002
-        """Take the image."""
+        """Store the image."""
         self.image = new_image
         self.published.set()
         self._tell()
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
-        """Take the leader."""
+        """Store the leader."""
         self.leader = leader_and_epoch
         self._tell()
 
@@ -50,21 +50,21 @@ class QuorumView(MetadataPublisher):
 
     @property
     def leader_id(self) -> int:
-        """The node id of the last controller that has claimed the log, −1 for none."""
+        """The node id of the last controller that claimed the log, −1 without one."""
         return NOBODY if self.leader.leader_id is None else self.leader.leader_id
 
     def contains(self, topic: str) -> bool:
-        """Whether there is such a topic."""
+        """Whether a topic exists."""
         return self.image.topics.get_topic(topic) is not None
 
     def endpoints(self, listener: str) -> dict[int, Endpoint]:
-        """Where the controllers have such a listener, by node id."""
+        """The controllers' endpoints for a listener name, by node id."""
         controllers = sorted(self.image.cluster.controllers.items())
         found = ((id_, registration.listeners.get(listener)) for id_, registration in controllers)
         return {id_: endpoint for id_, endpoint in found if endpoint is not None}
 
     def features(self) -> NodeFeatures:
-        """What ApiVersions tells: the levels that this controller supports, and those of the cluster."""
+        """The features in an ApiVersions response: this controller's supported levels, and the finalized levels."""
         finalized = dict(self.image.features.finalized_versions.items())
         version = self.image.features.metadata_version
         if version is not None:

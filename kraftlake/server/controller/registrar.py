@@ -27,9 +27,9 @@ _ANSWER_SECONDS: Final = 5.0
 class Registrar:
     """Registers until the image has the registration, in a thread, from `start` to `close`.
 
-    The active controller does so itself, a standby by a request to the active one's listener of the name `listener`;
-    where the log does not say who that is, to those of all others.
-    `end` gets the reason where another process registers with the id of this one.
+    The active controller registers itself; a standby sends a request to the active controller's listener named
+    `listener`, or, if the log does not show the active one, to those of all others. `end` gets the reason if another
+    process registers with this one's id.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Registrar:
         node.view.listeners.append(self._changed.set)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """End, also what waits for another controller."""
+        """End the thread, including a pending wait for another controller."""
         self._closing.set()
         self._abort.set()
         self._changed.set()
@@ -81,7 +81,7 @@ class Registrar:
                 self._closing.wait(_BACKOFF.base)
 
     def _is_due(self) -> bool:
-        """Whether the registration is missing, and there is anybody who can write it."""
+        """Whether the registration is missing, and a controller that can write it is known."""
         image = self._node.view.image
         version = image.features.metadata_version
         if version is None or not version.is_controller_registration_supported:
@@ -98,7 +98,7 @@ class Registrar:
         return True
 
     def _register(self) -> None:
-        """Raises NodeError, ControllerApiError or TimeoutError where that is not done."""
+        """Register. Raises NodeError, ControllerApiError or TimeoutError on failure."""
         if self._node.controller.is_active:
             done = self._node.controller.submit(lambda state: register_controller(state, self._registration))
             done.result(_ANSWER_SECONDS)

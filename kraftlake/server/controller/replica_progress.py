@@ -1,6 +1,6 @@
-"""How far the nodes have followed the log, as the active controller knows it by their requests.
+"""The progress of the nodes that follow the log, as the active controller learns it from their requests.
 
-Source: org.apache.kafka.raft.LeaderState, which knows it by fetches alone.
+Source: org.apache.kafka.raft.LeaderState, which learns the progress only from fetches.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.clock import Clock
 
 _OBSERVED_MS: Final = 300_000
-"""How long a node counts as an observer after its last request (LeaderState.OBSERVER_SESSION_TIMEOUT_MS)."""
+"""The time for which a node counts as an observer after its last request (LeaderState.OBSERVER_SESSION_TIMEOUT_MS)."""
 
 
 @attrs.frozen(kw_only=True)
 class Replica:
-    """How far a node is; times in epoch ms, −1 for what is not known."""
+    """The progress of one node; times in epoch ms, −1 if unknown."""
 
     id: int
     directory_id: Uuid = Uuid.ZERO
@@ -29,14 +29,14 @@ class Replica:
 
 
 class ReplicaProgress:
-    """What nodes have told of themselves: in a Fetch, or a broker in a heartbeat. For any thread."""
+    """Collects the progress that nodes report: in a Fetch, or, for a broker, in a heartbeat. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._replicas: dict[int, Replica] = {}
 
     def note(self, id_: int, log_end_offset: int, *, end_offset: int, directory_id: Uuid = Uuid.ZERO) -> None:
-        """Note how far a node is, while the log ends at `end_offset`."""
+        """Note the progress of a node, while the log ends at `end_offset`."""
         now = self._clock.milliseconds()
         before = self._replicas.get(id_, Replica(id=id_))
         self._replicas[id_] = Replica(
@@ -50,7 +50,7 @@ class ReplicaProgress:
     ) -> tuple[list[Replica], list[Replica]]:
         """The voters, which are the registered controllers, and the observers, both by id.
 
-        The leader is where the log ends; of others nothing is known unless they have told it.
+        The leader's progress is the log's end; other nodes have only the progress that they reported.
         """
         now = self._clock.milliseconds()
         self_ = Replica(id=leader, log_end_offset=end_offset, last_fetch_ms=now, last_caught_up_ms=now)

@@ -1,4 +1,4 @@
-"""The metadata log for those who fetch it: its batches and snapshots as Kafka writes them, from the lake.
+"""The metadata log as served to fetches: its batches and snapshots in Kafka's format, from the lake.
 
 Source: org.apache.kafka.raft.internals (ReplicatedLog.validateOffsetAndEpoch), KIP-595, KIP-630.
 """
@@ -25,12 +25,12 @@ from kraftlake.runtime.log import get_logger
 
 T = TypeVar("T")
 _LARGEST: Final = 8 * 1024 * 1024
-"""The bytes of an answer at most, but for a single batch (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
+"""The maximum size of an answer in bytes, except for a single batch (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
 
 
 @attrs.frozen(kw_only=True)
 class LogRead:
-    """What is sent to a fetch: records, or the place from which on the logs differ, or the snapshot to load instead.
+    """The result of a fetch: records, the offset and epoch at which the logs diverge, or the snapshot to load instead.
 
     `epoch` is the last one of the log, or −1.
     """
@@ -44,20 +44,20 @@ class LogRead:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to tell yet."""
+        """Whether the fetch has no result yet."""
         return not self.records and self.diverging is None and self.snapshot is None
 
 
 class ServedLog:
-    """Reads the lake on a thread of its own, from `read` and `snapshot` on until `close`.
+    """Reads the lake on a thread of its own, from the first `read` or `snapshot` until `close`.
 
-    All that is in a lake's log is committed, so it ends at the high watermark.
+    All records in a lake's log are committed, so its end is the high watermark.
     """
 
     def __init__(self, path: str | Location, clock: Clock) -> None:
         self._opened = MetadataLog.open(path)
         self.start_offset = self._opened.start_offset
-        """The first offset that the lake holds, as far as that is known."""
+        """The first offset of the lake, if known."""
         self.queue = KafkaEventQueue(clock, "served-log")
         self._epochs: list[OffsetAndEpoch] = []
         """The epochs of the log, each with its first offset."""
@@ -65,14 +65,14 @@ class ServedLog:
         self._snapshot: tuple[OffsetAndEpoch, bytes] | None = None
 
     def read(self, at: OffsetAndEpoch, *, max_bytes: int) -> Future[LogRead]:
-        """What follows in the log after `at`, the end of a follower's log: at least one batch, if there is any.
+        """Read the log after `at`, the end of a follower's log: at least one batch, if any exists.
 
         The future has LakeError, or EventQueueClosedError after `close`.
         """
         return self._on_thread(lambda: self._read(at, max_bytes))
 
     def snapshot(self, id_: OffsetAndEpoch) -> Future[bytes | None]:
-        """The file of a snapshot, as Kafka writes it; None where the lake has none such. As `read`."""
+        """The file of a snapshot in Kafka's format; None if the lake does not have it. Raises as `read`."""
         return self._on_thread(lambda: self._snapshot_file(id_))
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class ServedLog:
         return future
 
     def _log(self) -> MetadataLog:
-        """The log at its newest version, with its epochs."""
+        """Return the log at its newest version, with its epochs."""
         log = self._opened
         log.refresh()
         self.start_offset = log.start_offset
@@ -121,7 +121,7 @@ class ServedLog:
         return LogRead(start_offset=start, end_offset=end, epoch=epoch, records=b"".join(parts))
 
     def _end_of_epoch(self, epoch: int, end_offset: int) -> OffsetAndEpoch:
-        """The largest epoch of the log that is not above the given one, and where it ends."""
+        """Return the largest epoch of the log that is not above the given one, and its end."""
         index = bisect_right(self._epochs, epoch, key=lambda one: one.epoch)
         if index == 0:
             return OffsetAndEpoch(offset=0, epoch=0)
@@ -137,7 +137,10 @@ class ServedLog:
         return None
 
     def _encoded(self, snapshot: LakeSnapshot) -> bytes | None:
-        """The file of a snapshot, which is kept: who is told of one asks for it next. None for a damaged one."""
+        """Return the file of a snapshot, None for a damaged one.
+
+        The file is cached, since a client that learns of a snapshot requests it next.
+        """
         id_ = OffsetAndEpoch(offset=snapshot.end_offset, epoch=snapshot.epoch)
         if self._snapshot is None or self._snapshot[0] != id_:
             try:

@@ -1,4 +1,7 @@
-"""Creation and deletion of topics and partitions. Source: kafka.server.ControllerApis, ReplicationControlManager."""
+"""Handlers of creation and deletion of topics and partitions.
+
+Source: kafka.server.ControllerApis, ReplicationControlManager.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,10 @@ from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5
-"""Kafka's numbers of what a value comes from; those of the sources below a topic lie between."""
+"""Kafka's numbers for the source of a value; the sources below a topic have the numbers between."""
 _NOT_ALLOWED: Final = "The client is not allowed this on the topic."
 _WITH_OWN_ERROR: Final = 3
-"""The version of DeleteTopics from which on clients know TOPIC_DELETION_DISABLED."""
+"""The first version of DeleteTopics with TOPIC_DELETION_DISABLED."""
 
 
 def topic_handlers(node: ControllerNode) -> Mapping[str, Handler]:
@@ -52,7 +55,7 @@ def topic_handlers(node: ControllerNode) -> Mapping[str, Handler]:
 
 
 def _may(node: ControllerNode, request: Request, operation: AclOperation, names: Iterable[str]) -> set[str]:
-    """Those of the topics that the peer may do it to."""
+    """Return the topics on which the peer may perform the operation."""
     allows = node.authorization.allows
     return {name for name in names if allows(request.peer, operation, ResourceType.TOPIC, name)}
 
@@ -101,7 +104,7 @@ def _create(node: ControllerNode, request: Request) -> Future[Any]:
 
 
 def _result(request: Request, name: str, error: ApiError, *, topic_id: Uuid = Uuid.ZERO, **more: Any) -> Any:
-    """The answer for a topic; for one that was created, without its configs, which the peer may not see."""
+    """Return the answer for a topic; a created topic without its configs if the peer may not see them."""
     hidden = 0 if error.is_failure else int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     values = {"topic_config_error_code": hidden, "configs": (), **more}
     return of_version(
@@ -129,7 +132,7 @@ def _created(
 
 
 def _source(config: str, sources: Iterable[Mapping[str, str]]) -> int:
-    """Where the value of a topic's config comes from that the topic itself does not set."""
+    """Return the source of a config's value that the topic itself does not set."""
     synonyms = TOPIC_CONFIGS[config].synonyms
     for number, source in enumerate(sources, start=_TOPIC_CONFIG + 1):
         if any(synonym in source for synonym in synonyms):
@@ -169,7 +172,7 @@ def _partitions(request: Request, name: str, error: ApiError) -> Any:
 
 @attrs.frozen
 class _Deletion:
-    """The answer for one topic of a DeleteTopics: by its name, or its id, or both."""
+    """The answer for one topic of a DeleteTopics request: by name, id, or both."""
 
     name: str | None
     topic_id: Uuid
@@ -211,7 +214,7 @@ def _delete(node: ControllerNode, request: Request) -> Future[Any]:
 
 
 def _topics_of(request: Request) -> list[tuple[str | None, Any]]:
-    """The topics to delete, each by its name or its id."""
+    """Return the topics to delete, each by its name or its id."""
     if hasattr(request.body, "topic_names"):
         return [(name, None) for name in request.body.topic_names]
     return [(topic.name, topic.topic_id) for topic in request.body.topics]
@@ -220,7 +223,7 @@ def _topics_of(request: Request) -> list[tuple[str | None, Any]]:
 def _chosen(
     state: ControllerState, asked: list[tuple[str | None, Uuid]], may: Any
 ) -> tuple[list[_Deletion], dict[Uuid, str]]:
-    """The answers for topics that are not deleted, and the names of the others by their ids."""
+    """Return the answers for topics that are not deleted, and the names of the others by id."""
     answers: list[_Deletion] = []
 
     def refuse(name: str | None, id_: Uuid, error: ErrorCode, message: str | None = None) -> None:

@@ -1,1 +1,1 @@
-"""Requests of clients and nodes as processes of our own answer them: frames, a listener, and who is asked what."""
+"""Requests of clients and nodes to kraftlake's processes: frames, a listener, and the dispatch to handlers."""

@@ -1,4 +1,4 @@
-"""Whether a request is allowed: the question that each handler asks. Source: kafka.server.AuthHelper."""
+"""Authorization of requests, for all handlers. Source: kafka.server.AuthHelper."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 @attrs.frozen
 class Authorization:
-    """Asks the authorizer of a node; without one (no `authorizer.class.name`) everything is allowed, as in Kafka."""
+    """Queries the authorizer of a node.
+
+    Without one (no `authorizer.class.name`) every request is allowed, as in Kafka.
+    """
 
     authorizer: StandardAuthorizer | None = None
 
     def allows(self, peer: Peer, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
-        """Whether the peer may do it. Raises AuthorizerNotReadyError before the ACLs are loaded."""
+        """Whether the peer may perform the operation. Raises AuthorizerNotReadyError before the ACLs are loaded."""
         if self.authorizer is None:
             return True
         action = Action(operation=operation, resource_type=resource_type, resource_name=name)
         return self.authorizer.authorize(peer.principal, peer.host, action).allowed
 
     def allows_on_cluster(self, peer: Peer, operation: AclOperation) -> bool:
-        """Whether the peer may do it to the cluster. Raises as `allows`."""
+        """Whether the peer may perform the operation on the cluster. Raises as `allows`."""
         return self.allows(peer, operation, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -1,4 +1,4 @@
-"""The memory that slow clients hold."""
+"""The memory held by slow clients."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import Protocol
 
 
 class Abortable(Protocol):
-    """What can be ended at once."""
+    """An object that can be ended at once."""
 
     def abort(self) -> None:
-        """End it."""
+        """End the transfer."""
 
 
 class BufferedBytes:
-    """Counts the bytes of transfers that are under way; beyond `most`, the one that began first is aborted.
+    """Counts the bytes of transfers in progress; beyond `most`, the oldest transfer is aborted.
 
-    By that, a client that sends or reads a byte now and then can't hold memory that others need.
+    Therefore a client that sends or reads a byte now and then can't hold memory that others need.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._held: dict[Abortable, int] = {}
-        """By each, in the order in which the transfers began."""
+        """The bytes held by each transfer, in the order in which the transfers began."""
         self.total = 0
 
     def hold(self, owner: Abortable, size: int) -> None:
-        """Say how many bytes the transfer of an owner holds now; 0 ends it."""
+        """Set the number of bytes that an owner's transfer holds; 0 ends it."""
         self.total += size - self._held.get(owner, 0)
         if size:
             self._held[owner] = size

@@ -17,12 +17,12 @@ from kraftlake.server.requests.request_queue import RequestQueue
 
 
 class ClientConnection(asyncio.Protocol):
-    """Reads a request, has it answered, and only then takes the next one; by that, the answers are in order.
+    """Reads one request, waits for its answer, and only then takes the next one; so the answers are in order.
 
-    A client that sends ahead is read once more; then its connection is paused until it is answered. For others pausing
-    would be two system calls a request in vain. All happens in the loop's thread, but that the thread that has an
-    answer sends it, and wakes the loop only for what is left to do.
-    Source: org.apache.kafka.common.network.KafkaChannel, kafka.network.Processor.
+    A client that sends ahead is read once more; then its connection is paused until the answer is sent. For other
+    clients, pausing would cost two system calls a request in vain. All work runs in the loop's thread, except that the
+    thread that has an answer sends it, and wakes the loop only for remaining work. Source:
+    org.apache.kafka.common.network.KafkaChannel, kafka.network.Processor.
     """
 
     def __init__(
@@ -45,19 +45,19 @@ class ClientConnection(asyncio.Protocol):
         self._ended = ended
         self._transport: asyncio.Transport | None = None
         self._lock = threading.Lock()
-        """Held to change the three below, and while an answer is sent: meanwhile the socket is not closed."""
+        """Held to change the next three fields, and during the send of an answer, so that the socket stays open."""
         self._number = 0
-        """That of the answer which is waited for, or of the next one."""
+        """The number of the answer that is awaited, or of the next one."""
         self._is_pending = False
-        """Whether the newest request is not answered yet, or something is left to do of its answer."""
+        """Whether the newest request is not answered yet, or its answer is not fully processed."""
         self._wakes_loop = False
-        """Whether the loop has to go on after the answer: the client has sent ahead, or is not read."""
+        """Whether the loop has to continue after the answer: the client has sent ahead, or reading is paused."""
         self._waits = False
         """Whether the next request waits for room in the queue."""
         self._unsent = 0
-        """The length of what is left of the last answer."""
+        """The unsent length of the last answer."""
         self._used = loop.time()
-        """When a request or an answer was whole, or some of an answer was read."""
+        """The time at which a request or an answer was last complete, or part of an answer was read."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to read."""
@@ -66,18 +66,18 @@ class ClientConnection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Take what has arrived."""
+        """Process received data."""
         self._frames.add(data)
         self._proceed()
 
     def resume_writing(self) -> None:
-        """Go on when the client has read all of an answer."""
+        """Continue when the client has read all of an answer."""
         self._unsent = 0
         self._used = self._loop.time()
         self._proceed()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Forget what was on its way."""
+        """Drop pending requests and answers."""
         with self._lock:
             self._transport = None
             self._is_pending = False
@@ -87,17 +87,17 @@ class ClientConnection(asyncio.Protocol):
         self._ended(self)
 
     def close(self) -> None:
-        """Send what was answered, and end."""
+        """Send the finished answers, and close the connection."""
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """End at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
     def abort_if_idle(self, since: float) -> None:
-        """End where the client alone is waited for, and has done nothing since a time of the loop."""
+        """Close the connection if only the client is awaited, and it has been inactive since a time of the loop."""
         if self._transport is None or self._is_pending or self._waits:
             return
         unsent = self._transport.get_write_buffer_size()
@@ -108,7 +108,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _proceed(self) -> None:
-        """Take the next request, or read on, or pause: what is possible now."""
+        """Take the next request, or read on, or pause, whichever is possible now."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -123,7 +123,7 @@ class ClientConnection(asyncio.Protocol):
         self._hold()
 
     def _must_wait(self) -> bool:
-        """Whether the newest request is pending; if so, its answer wakes the loop."""
+        """Return whether the newest request is pending; if so, its answer wakes the loop."""
         with self._lock:
             self._wakes_loop = self._wakes_loop or self._is_pending
             return self._is_pending
@@ -153,7 +153,7 @@ class ClientConnection(asyncio.Protocol):
         self._buffered.hold(self, self._frames.held + self._unsent)
 
     def _respond(self, number: int, answer: bytes | None) -> None:
-        """Take an answer, from any thread; the first counts."""
+        """Take an answer, from any thread; only the first counts."""
         with self._lock:
             if self._transport is None or number != self._number:
                 return
@@ -167,7 +167,7 @@ class ClientConnection(asyncio.Protocol):
             self._loop.call_soon_threadsafe(self._go_on, left)
 
     def _sent_at_once(self, answer: bytes) -> bytes:
-        """Send what the system takes of an answer; returns the rest."""
+        """Send the part of an answer that the system accepts; returns the rest."""
         head = LENGTH.pack(len(answer))
         try:
             sent = self._client.sendmsg([head, answer])
@@ -176,7 +176,7 @@ class ClientConnection(asyncio.Protocol):
         return head[sent:] + answer[max(sent - len(head), 0) :]
 
     def _go_on(self, left: bytes | None) -> None:
-        """Send the rest of an answer, and take the next request; None ends the connection."""
+        """Send the rest of an answer, and take the next request; None closes the connection."""
         transport = self._transport
         if transport is None:
             return

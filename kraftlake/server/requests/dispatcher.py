@@ -1,4 +1,4 @@
-"""Which requests a node answers, and by what. Pure: frames in, frames out; a listener has the sockets.
+"""Dispatch of a node's requests to their handlers. Pure: frames in, frames out; a listener has the sockets.
 
 Source: kafka.server.KafkaApis, kafka.server.ControllerApis, org.apache.kafka.common.requests.ApiVersionsResponse.
 """
@@ -35,7 +35,7 @@ from kraftlake.server.requests.messages import (
 )
 
 Respond: TypeAlias = Callable[[bytes | None], None]
-"""Takes a frame's answer once, from any thread: b"" where the client wants none, None to close the connection."""
+"""Takes a request's answer once, from any thread: b"" if the client expects none, None to close the connection."""
 
 NO_ANSWER: Final = b""
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -43,16 +43,16 @@ _API_VERSIONS: Final = "api_versions"
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _HELD_MAX_BYTES: Final = 256 * 1024 * 1024
 _ELEMENT_BYTES: Final = 1024
-"""The memory that an element of a list takes at most, from the reading of its request to the answer."""
+"""The maximum memory of a list's element, from the reading of its request to the answer."""
 _ZERO_IS_A_LEVEL: Final = 4
-"""The version of ApiVersions from which on a client takes 0 for a level (KIP-1022)."""
+"""The first version of ApiVersions in which a client accepts 0 as a level (KIP-1022)."""
 
 
 @attrs.frozen(kw_only=True)
 class Peer:
-    """Who sends requests over a connection: by which listener, from which IP address, as which principal.
+    """The sender of the requests of a connection: its listener, IP address and principal.
 
-    `forwarded` says that a broker has passed on the request of this client (KIP-590).
+    `forwarded` is set if a broker has forwarded this client's request (KIP-590).
     """
 
     listener: str
@@ -63,10 +63,10 @@ class Peer:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Request:
-    """A request that was read: `body` and the `module` of its response are kio's, of the request's version.
+    """A decoded request: `body` and the `module` of its response are kio's, of the request's version.
 
     One of `answer`, `answer_nothing` and `close` is called once, at once or later, from any thread. `frame` is the
-    request without the length before it, or its header alone where the request was `reduced`.
+    request without its length prefix, or its header alone if the request was `reduced`.
     """
 
     name: str
@@ -76,35 +76,35 @@ class Request:
     body: Any
     module: Any
     elements: int = attrs.field(repr=False)
-    """How many elements the lists of the body had when it was read."""
+    """The number of elements in the body's lists when the body was read."""
     frame: bytes = attrs.field(repr=False)
     _held: HeldShare = attrs.field(repr=False)
     _respond: Respond = attrs.field(repr=False)
 
     @property
     def may_wait(self) -> bool:
-        """Whether the request may wait for something; False while those that wait hold as much memory as they may."""
+        """Whether the request may wait for an event; False while waiting requests hold the maximum of memory."""
         return self._held.may_wait
 
     def reduced(self, body: Any) -> Request:
-        """The request with no more of it than its answer needs, for one that waits and would hold the rest in vain."""
+        """Return the request without the parts that its answer does not need, to save memory while it waits."""
         self._held.become(self.elements * _ELEMENT_BYTES)
         return attrs.evolve(self, body=body, frame=self.frame[: REQUEST_HEADER.size])
 
     def wait_ms(self, asked: timedelta) -> float:
-        """How many ms the request may wait: as long as it asks for, if it may."""
+        """The maximum time in ms that the request may wait: the requested time, or 0 if waiting is not allowed."""
         return asked / timedelta(milliseconds=1) if self.may_wait else 0
 
     def answer(self, response: Any) -> None:
-        """Send a response, as kio declares it."""
+        """Send a response of kio's class."""
         self._respond(encoded_answer(self.frame, response))
 
     def answer_frame(self, frame: bytes) -> None:
-        """Send the frame of another node's answer to this request, without the length before it."""
+        """Send another node's answer to this request, a frame without its length prefix."""
         self._respond(frame)
 
     def fail(self, error: ErrorCode, message: str | None = None) -> None:
-        """Answer with an error for all that the request names; a Produce that wants no answer ends the connection."""
+        """Answer with an error for each item of the request; a Produce without an answer closes the connection."""
         response = error_response(self.body, error, message)
         if response is None:
             self.close()
@@ -112,17 +112,17 @@ class Request:
             self.answer(response)
 
     def answer_nothing(self) -> None:
-        """Send nothing, and go on with the connection: the client wants no answer."""
+        """Send no answer, which the client does not expect, and continue with the connection."""
         self._respond(NO_ANSWER)
 
     def close(self) -> None:
-        """End the connection in place of an answer."""
+        """Close the connection instead of answering."""
         self._respond(None)
 
 
 @attrs.frozen(kw_only=True)
 class Api:
-    """An API that is served: its versions, and what answers its requests."""
+    """A served API: its versions, and the handler of its requests."""
 
     versions: range
     handle: Callable[[Request], None]
@@ -130,27 +130,27 @@ class Api:
 
 @attrs.frozen(kw_only=True)
 class NodeFeatures:
-    """What ApiVersions tells of features: the levels that the node supports, and the finalized ones."""
+    """The features in an ApiVersions response: the levels that the node supports, and the finalized levels."""
 
     supported: Mapping[str, range] = attrs.field(factory=dict)
     finalized: Mapping[str, int] = attrs.field(factory=dict)
     epoch: int = -1
-    """The offset of the image that has the finalized levels, −1 while they are not known."""
+    """The offset of the image with the finalized levels; −1 while unknown."""
 
 
 def _names_software(asked: Any) -> bool:
-    """Whether an ApiVersions request says as Kafka wants it what the client is (KIP-511); old versions don't."""
+    """Whether an ApiVersions request names the client software as Kafka requires (KIP-511); old versions don't."""
     names = (getattr(asked, "client_software_name", "0"), getattr(asked, "client_software_version", "0"))
     return all(_SOFTWARE.fullmatch(name) for name in names)
 
 
 class Dispatcher:
-    """Reads frames and has them answered: ApiVersions itself, and each API of `apis` by its handler.
+    """Decodes requests and dispatches them: ApiVersions to itself, and each API of `apis` to its handler.
 
-    A request of another API or version closes the connection, as in Kafka; of an unknown version of ApiVersions, the
-    answer is that of version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions alone. `features` are told
-    with ApiVersions. `tell` gets what went wrong with a request: a fault of its handler is answered with
-    UNKNOWN_SERVER_ERROR, and the connection goes on; bytes that are no request close it.
+    A request of another API or version closes the connection, as in Kafka; an unknown version of ApiVersions is
+    answered in version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions alone. `features` are part of the
+    answer to ApiVersions. `tell` gets a request's errors: a fault of its handler is answered with UNKNOWN_SERVER_ERROR,
+    and the connection continues; malformed bytes close it.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Dispatcher:
         self._features = features
         self._tell = tell
         self.held = HeldMemory(_HELD_MAX_BYTES)
-        """What the requests hold that are not answered."""
+        """The memory of the requests that are not answered yet."""
 
     def handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
         """Answer a request, at once or later."""
@@ -187,7 +187,10 @@ class Dispatcher:
                 request.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _read(self, frame: bytes, scan: MessageScan, peer: Peer, respond: Respond) -> Request | None:
-        """A request for a handler; None for one that is answered here. Raises one of UNREADABLE for what is none."""
+        """Return the request for a handler; None for a request that is answered here.
+
+        Raises one of UNREADABLE for malformed bytes.
+        """
         name = api_of(frame)
         _, version, correlation, length = REQUEST_HEADER.unpack_from(frame)
         if name == _API_VERSIONS:
@@ -213,7 +216,7 @@ class Dispatcher:
         )  # fmt: skip
 
     def _api_versions(self, frame: bytes, version: int, correlation: int) -> bytes:
-        """What is served (KIP-511); with its old header in every version."""
+        """Answer ApiVersions with the served APIs (KIP-511); every version has the old response header."""
         is_known = version in versions_of(_API_VERSIONS)
         response = entity(_API_VERSIONS, version if is_known else 0, EntityType.response)
         module = import_module(response.__module__)

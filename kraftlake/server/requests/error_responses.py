@@ -1,4 +1,4 @@
-"""The response to a request that has failed as a whole: its error for each topic, partition or resource that it names.
+"""The response to a request that failed as a whole: its error for each topic, partition or resource that it names.
 
 Source: org.apache.kafka.common.requests.AbstractRequest.getErrorResponse.
 """
@@ -36,9 +36,9 @@ _LISTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "list_partition_reassignments": (("topics", "topics"), ("partition_indexes", "partitions")),
     "elect_leaders": (("topic_partitions", "replica_election_results"), ("partitions", "partition_result")),
 }
-"""The lists of a request, the inner one last, each with the list of its response that answers it one by one."""
+"""The lists of a request, the inner one last, each with the response's list that has one answer per element."""
 _OLD_NAMES: Final = {"topics": "topic_names", "partition_index": "partition"}
-"""What a request calls a field that has another name in most requests, or in the response."""
+"""The request's name for a field that has another name in most requests, or in the response."""
 _COPIED: Final = frozenset(
     {
         "name", "topic", "topic_id", "index", "partition", "partition_index", "partition_id", "resource_type",
@@ -48,15 +48,15 @@ _COPIED: Final = frozenset(
 _UNKNOWN: Final = frozenset(
     {"base_offset", "controller_id", "high_watermark", "low_watermark", "node_id", "port", "producer_epoch"}
 )
-"""Numbers that are −1 where they are not known."""
+"""Fields that are −1 if unknown."""
 _WITHOUT_PARTITIONS: Final = 13
-"""The version of Fetch from which on the error of the whole response is told alone."""
+"""The first version of Fetch that has the error of the whole response only at its top."""
 
 
 def error_response(asked: Any, error: ErrorCode, message: str | None = None, *, each_alone: bool = False) -> Any | None:
-    """The response to a request as kio declares it; None for a Produce that wants none.
+    """The response to a request, in kio's class; None for a Produce without an answer.
 
-    `each_alone` has the error for each partition, and none for the whole response.
+    With `each_alone` each partition has the error, and the whole response has none.
     """
     name, version = api_key_map[asked.__api_key__], asked.__version__
     if name == "produce" and asked.acks == 0:
@@ -81,7 +81,10 @@ def _response(
     *,
     whole: ErrorCode | None = None,
 ) -> Any:
-    """A response, or a part of one, to a request or a part of one; `whole` is its error where that is another."""
+    """Return a response, or a part of one, to a request or a part of one.
+
+    `whole` is its error if that is a different one.
+    """
     values: dict[str, Any] = {}
     wanted, told = lists[0] if lists else ("", "")
     for field in _fields(kind):
@@ -103,7 +106,10 @@ def _response(
 
 
 def _value(asked: Any, name: str) -> Any:
-    """What a request has for a field; None where it has nothing. A plain number or name is all there is to copy."""
+    """Return a request's value for a response field; None where the request has none.
+
+    A plain number or name is copied as a whole.
+    """
     if not is_dataclass(asked):
         return asked
     return getattr(asked, name, getattr(asked, _OLD_NAMES.get(name, name), None))
@@ -111,7 +117,7 @@ def _value(asked: Any, name: str) -> Any:
 
 @attrs.frozen
 class _Field:
-    """A field of a response: the type of a list's elements, and what it is where nothing is known of it."""
+    """A field of a response: the type of a list's elements, and the value if unknown."""
 
     name: str
     element: Any

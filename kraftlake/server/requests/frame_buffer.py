@@ -7,25 +7,25 @@ from typing import Final
 
 LENGTH: Final = struct.Struct(">i")
 _SMALL: Final = 16 * 1024
-"""A chunk up to this length gets what comes next: many tiny ones would hold more memory than they have bytes."""
+"""The length up to which a chunk is extended by the next data: many tiny chunks would hold more memory than data."""
 
 
 class FrameBuffer:
-    """Takes bytes as they arrive and gives frames, each of which comes behind its length in four bytes.
+    """Splits received bytes into frames, each with a length prefix of four bytes.
 
-    It holds what has arrived, whatever length was announced, and joins a frame once.
+    The buffer holds only received bytes, whatever length was announced, and joins a frame once.
     """
 
     def __init__(self, *, longest: int) -> None:
         self._longest = longest
         self._chunks: list[bytes] = []
         self._start = 0
-        """Where the next frame begins in the first chunk."""
+        """The start of the next frame in the first chunk."""
         self.size = 0
-        """The number of bytes that were taken and not given."""
+        """The number of received bytes that were not returned as frames."""
 
     def add(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Add received bytes."""
         self.size += len(data)
         if self._chunks and len(self._chunks[-1]) <= _SMALL:
             start = self._start if len(self._chunks) == 1 else 0
@@ -35,9 +35,9 @@ class FrameBuffer:
             self._chunks.append(data)
 
     def next(self) -> bytes | None:
-        """The next frame, without its length; None while it is not whole.
+        """Return the next frame, without its length; None if it is incomplete.
 
-        Raises ValueError for a length that no frame can have.
+        Raises ValueError for an invalid length.
         """
         if self.size < LENGTH.size:
             return None
@@ -55,15 +55,15 @@ class FrameBuffer:
 
     @property
     def held(self) -> int:
-        """The number of bytes that are held: also those of frames that were given, in front of the next one."""
+        """The number of bytes held, including those of returned frames before the next one."""
         return self.size + self._start
 
     def clear(self) -> None:
-        """Forget all bytes."""
+        """Drop all bytes."""
         self._chunks, self._start, self.size = [], 0, 0
 
     def _taken(self, size: int) -> bytes:
-        """The next bytes, which have arrived."""
+        """Return the next `size` bytes, which have been received."""
         first, end = self._chunks[0], self._start + size
         if end <= len(first):
             taken = first[self._start : end]

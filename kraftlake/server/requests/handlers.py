@@ -1,4 +1,4 @@
-"""How a request is answered: a response at once or later, or what its API says in place of one.
+"""Answers to requests: a response at once or later, or the API's error response.
 
 Source: kafka.server.RequestHandlerHelper, org.apache.kafka.common.requests.AbstractRequest.getErrorResponse.
 """
@@ -28,11 +28,14 @@ Tell: TypeAlias = Callable[[str, BaseException], None]
 
 
 _WITHOUT_REASON: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT})
-"""The errors that clients are told no reason of, as in Kafka."""
+"""The errors without a message for the client, as in Kafka."""
 
 
 class RefusedError(KraftlakeError):
-    """A request is refused as a whole, with an error that no command has; None for Kafka's own words."""
+    """Reports a request that is refused as a whole, with an error that no command has.
+
+    A None message means Kafka's own text.
+    """
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(f"{error.name}: {message}" if message else error.name)
@@ -41,20 +44,20 @@ class RefusedError(KraftlakeError):
 
 
 class NotReadyError(KraftlakeError):
-    """The node can't answer yet: the connection is closed, as if the node had not started."""
+    """Reports a node that can't answer yet: the connection is closed, as if the node had not started."""
 
 
 def response_to(request: Request, **values: Any) -> Any:
-    """A response of the request's version, with those of the values that the version has; nothing is throttled."""
+    """Return a response of the request's version, with the values that this version has; nothing is throttled."""
     kind = entity(request.name, request.version, EntityType.response)
     return of_version(kind, throttle_time=AT_ONCE, **values)
 
 
 @attrs.frozen(kw_only=True)
 class Handler:
-    """How the requests of an API are answered, and the versions that are served.
+    """The handler of an API's requests, and the versions that are served.
 
-    `begin` raises ControllerApiError or RefusedError, or its future has it, where the request is refused as a whole.
+    `begin` raises ControllerApiError or RefusedError, or its future has it, if the request is refused as a whole.
     """
 
     begin: Callable[[Request], Answering]
@@ -62,7 +65,7 @@ class Handler:
 
 
 def apis_of(handlers: Mapping[str, Handler], tell: Tell) -> dict[str, Api]:
-    """The APIs of a `Dispatcher`; without versions those that are known here. `tell` gets faults of ours."""
+    """The APIs of a `Dispatcher`; handlers without versions serve all versions of kio. `tell` gets internal errors."""
     return {
         name: Api(versions=handler.versions or versions_of(name), handle=partial(_handle, handler, tell))
         for name, handler in handlers.items()
@@ -70,7 +73,7 @@ def apis_of(handlers: Mapping[str, Handler], tell: Tell) -> dict[str, Api]:
 
 
 def then(future: Future[T], make: Callable[[T], R]) -> Future[R]:
-    """A future of what `make` makes of the result; it has the error of either."""
+    """Return a future of the result of `make` for the future's result; it has the error of either."""
     made: Future[R] = Future()
 
     def done(future: Future[T]) -> None:

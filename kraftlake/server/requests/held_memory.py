@@ -6,10 +6,9 @@ from threading import Lock
 
 
 class HeldMemory:
-    """Adds up what the requests hold that are not answered; beyond `most` bytes none of them may wait. For any thread.
+    """Sums up the memory of unanswered requests; beyond `most` bytes no request may wait. Thread-safe.
 
-    By that, clients whose requests wait long, and are answered by nothing that this node does, can't take the memory
-    that others need.
+    Therefore clients whose requests wait long, for events outside this node, can't take the memory that others need.
     """
 
     def __init__(self, most: int) -> None:
@@ -19,23 +18,23 @@ class HeldMemory:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether the requests hold more than they may."""
+        """Whether the requests hold more than the maximum."""
         return self.total > self._most
 
     def share(self, size: int) -> HeldShare:
-        """What one request holds, in bytes."""
+        """Reserve `size` bytes for one request."""
         share = HeldShare(self)
         share.become(size)
         return share
 
     def add(self, size: int) -> None:
-        """Add bytes that a request holds now, or take them away."""
+        """Add the bytes of a request, or subtract them if negative."""
         with self._lock:
             self.total += size
 
 
 class HeldShare:
-    """What one request holds, until it is answered."""
+    """The memory that one request holds, until it is answered."""
 
     def __init__(self, memory: HeldMemory) -> None:
         self._memory = memory
@@ -49,14 +48,14 @@ class HeldShare:
         return not self._memory.is_exceeded
 
     def become(self, size: int) -> None:
-        """Say what the request holds now, in bytes; it does not count once it is answered."""
+        """Set the size of the request in bytes; ignored once the request is answered."""
         with self._lock:
             if not self._is_answered:
                 self._memory.add(size - self._size)
                 self._size = size
 
     def end(self) -> None:
-        """The request is answered; it may be said twice."""
+        """Mark the request as answered; may be called twice."""
         with self._lock:
             self._memory.add(-self._size)
             self._size = 0

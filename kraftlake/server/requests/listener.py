@@ -1,4 +1,4 @@
-"""Listens for clients, and has their requests handled."""
+"""Listens for clients, and passes their requests to handler threads."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from kraftlake.server.requests.listener_limits import ConnectionPace, ListenerLi
 from kraftlake.server.requests.request_queue import Handle, RequestQueue
 
 _FLUSH_SECONDS: Final = 1.0
-"""How long the end waits for clients to read the answers that were given."""
+"""The time for which the close waits until clients have read the answers already given."""
 _ACCEPT_AGAIN_SECONDS: Final = 1.0
-"""When a connection is accepted again after the system had no file descriptor left."""
+"""The delay before connections are accepted again after the system ran out of file descriptors."""
 _LONGEST_SWEEP_SECONDS: Final = 5.0
 
 
 class RequestListener:
-    """Takes connections from `start` to `close`, and has each of their requests handled by one of a few threads.
+    """Accepts connections from `start` to `close`, and passes their requests to a few handler threads.
 
-    `handle` is that of a `Dispatcher`: it gets a frame, who sent it, and a function that takes the answer, see
-    `Respond`; of its calls for one request the first counts. The requests of a connection are handled in order, the
-    next one after the answer to the last; those of several connections at the same time. The limits bound connections
-    and memory, so that no client can take what others need. The sockets are those of an asyncio loop in a thread of
-    its own. Source: kafka.network.SocketServer.
+    `handle` is that of a `Dispatcher`: it gets a frame, its sender, and a function that takes the answer, see
+    `Respond`; only the first answer to a request counts. The requests of a connection are handled in order, the next
+    one after the answer to the last; those of several connections at the same time. The limits bound connections and
+    memory, so that no client can starve others. The sockets belong to an asyncio loop in a separate thread. Source:
+    kafka.network.SocketServer.
     """
 
     def __init__(
@@ -42,17 +42,17 @@ class RequestListener:
         self._where = (host, port)
         self._handle = handle
         self.limits = limits or ListenerLimits()
-        """What it takes at most."""
+        """The limits of the listener."""
         self._running: _Running | None = None
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The listener's name."""
         return self._name
 
     @property
     def port(self) -> int:
-        """The port that is listened on, once started."""
+        """The bound port, once started."""
         return self._run.port
 
     @property
@@ -62,24 +62,24 @@ class RequestListener:
 
     @property
     def buffered_bytes(self) -> int:
-        """The number of bytes in requests that are not whole and in answers that are not read."""
+        """The number of bytes in incomplete requests and in answers that clients have not read."""
         return self._run.buffered.total
 
     def limit(self, limits: ListenerLimits) -> None:
-        """Bound connections that come from now on by other limits; requests in hand keep those of the start."""
+        """Apply other limits to connections from now on; existing requests keep the limits of the start."""
         self.limits = limits
         if self._running is not None:
             self._running.limit(limits)
 
     def start(self) -> None:
-        """Begin to listen. Raises EnvironmentFaultError where that is not possible."""
+        """Start to listen. Raises EnvironmentFaultError where that is not possible."""
         assert self._running is None, "it is started once"
         bound = bound_socket(*self._where, self.limits)
         self._running = _Running(self._name, bound, self._handle, self.limits)
         self._running.start()
 
     def close(self) -> None:
-        """Take no more requests, send the answers that were given, and close all; within about two seconds."""
+        """Take no more requests, send the finished answers, and close all connections; within about two seconds."""
         if self._running is not None:
             self._running.close()
 
@@ -90,7 +90,7 @@ class RequestListener:
 
 
 class _Running:
-    """What a listener has while it runs; but for `start` and `close`, all of it happens in the loop's thread."""
+    """The state of a running listener; everything but `start` and `close` runs in the loop's thread."""
 
     def __init__(self, name: str, bound: socket.socket, handle: Handle, limits: ListenerLimits) -> None:
         self._name = name
@@ -230,7 +230,7 @@ class _Running:
 
 
 def bound_socket(host: str, port: int, limits: ListenerLimits) -> socket.socket:
-    """A socket that listens at an address; it does not block. Raises EnvironmentFaultError where that can't be."""
+    """Return a socket that listens at an address, without blocking. Raises EnvironmentFaultError on failure."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
@@ -258,5 +258,5 @@ def bound_socket(host: str, port: int, limits: ListenerLimits) -> socket.socket:
 
 
 def _tell(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Tell of a fault of our own in the loop, which has ended one connection."""
+    """Log an internal error in the loop that has ended one connection."""
     get_logger(__name__).error("connection_failed", cause=repr(context.get("exception") or context["message"]))

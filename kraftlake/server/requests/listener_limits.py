@@ -1,4 +1,4 @@
-"""What one listener takes at most."""
+"""Limits of one listener."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from kraftlake.settings.node_combinations import connections_by_host
 _NO_LIMIT: Final = 2**31 - 1
 _MEBIBYTE: Final = 1024 * 1024
 _OF_EACH: Final = ("max.connections", "max.connection.creation.rate")
-"""Limits that one listener may have for itself. Source: kafka.network.ConnectionQuotas (ListenerConnectionQuota)."""
+"""Limits that one listener may override. Source: kafka.network.ConnectionQuotas (ListenerConnectionQuota)."""
 
 
 @attrs.frozen(kw_only=True)
 class ListenerLimits:
-    """Kafka's settings of a listener, with its names, and its defaults but where another is given a reason.
+    """Kafka's settings of a listener, with Kafka's names and defaults; a comment explains each other default.
 
-    Kafka has nothing like `buffered_max_bytes`.
+    Kafka has no setting like `buffered_max_bytes`.
 
     Source: org.apache.kafka.network.SocketServerConfigs.
     """
 
     socket_request_max_bytes: int = 100 * _MEBIBYTE
-    """The longest frame; what announces a longer one is closed."""
+    """The maximum length of a frame; a connection that announces a longer one is closed."""
     max_connections: int = _NO_LIMIT
-    """Connections that are open at a time; more wait to be accepted."""
+    """The maximum number of open connections; more wait to be accepted."""
     max_connections_per_ip: int = _NO_LIMIT
-    """Those of one address; more are closed at once."""
+    """The maximum number of connections of one address; more are closed at once."""
     max_connections_per_ip_overrides: Mapping[str, int] = attrs.field(factory=dict)
-    """Those of some addresses, instead."""
+    """The same limit for single addresses, which take precedence."""
     max_connection_creation_rate: int = _NO_LIMIT
-    """Connections a second; more wait to be accepted."""
+    """The maximum number of new connections a second; more wait to be accepted."""
     connections_max_idle_ms: int = 600_000
     """The time in ms within which a client sends the rest of a request, or reads some of an answer."""
     queued_max_requests: int = 500
-    """Requests that wait for a thread; while there are as many, no connection is read."""
+    """The maximum number of requests that wait for a thread; at the maximum, no connection is read."""
     queued_max_request_bytes: int = 256 * _MEBIBYTE
-    """Bytes of requests that wait for a thread or are in one, beyond which no connection is read. Kafka has no such
-    limit by default, and may run out of memory."""
+    """The maximum size of requests that wait for a thread or are handled, beyond which no connection is read. Kafka has
+    no such limit by default, and may run out of memory."""
     buffered_max_bytes: int = 256 * _MEBIBYTE
-    """Bytes of requests that are not whole and of answers that clients have not read; beyond, the oldest is closed."""
+    """The maximum size of incomplete requests and unread answers; beyond it, the oldest is closed."""
     socket_listen_backlog_size: int = 1000
-    """Connections that the system keeps until they are accepted. With Kafka's 50, most of a thousand clients that come
-    at once are turned away and try again after a second: one thread accepts here and does the rest, too."""
+    """The maximum number of connections that the system queues for acceptance. With Kafka's 50, most of a thousand
+    simultaneous clients are rejected and retry after a second: here, the accepting thread also does all other work."""
     socket_send_buffer_bytes: int = -1
     socket_receive_buffer_bytes: int = -1
-    """What the system keeps of one connection; −1 leaves it to the system, which sizes them by need. Kafka has
-    100 KiB, which bounds the pace over long distances."""
+    """The size of the system's buffer for one connection; −1 leaves the size to the system, which adapts it. Kafka's
+    default is 100 KiB, which limits the throughput over long distances."""
     num_io_threads: int = 8
-    """Threads that handle requests."""
+    """The number of threads that handle requests."""
 
 
 def listener_limits(settings: NodeSettings, listener: str) -> ListenerLimits:
-    """The limits of a listener by a node's settings, which were checked.
+    """The limits of a listener by a node's validated settings.
 
-    Of a limit for all listeners and one for this listener the lower one counts.
+    Of a limit for all listeners and one for this listener, the lower one applies.
     """
     values = {field: settings.value(name) for name, field in _FIELDS.items() if name in settings.values}
     for name in _OF_EACH:
@@ -77,7 +77,7 @@ def listener_limits(settings: NodeSettings, listener: str) -> ListenerLimits:
 
 
 def _by_address(overrides: str) -> dict[str, int]:
-    """The connections by the addresses of the hosts; a host without an address has no limit of its own."""
+    """The maximum number of connections by the address of each host; hosts without an address are skipped."""
     found = dict[str, int]()
     for host, limit in connections_by_host(overrides).items():
         with suppress(OSError):

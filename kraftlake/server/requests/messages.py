@@ -1,4 +1,4 @@
-"""Requests as a broker gets them, and the frames of answers.
+"""Decoding of requests to a broker, and encoding of answers.
 
 Source: org.apache.kafka.common.requests.RequestContext and ResponseHeader; the schemas are kio's.
 """
@@ -27,26 +27,26 @@ from kraftlake.records.varint import MalformedError
 _CORRELATION: Final = struct.Struct(">i")
 _MANY_ELEMENTS: Final = 100_000
 UNREADABLE: Final = (SerialError, ValueError, TypeError, IndexError, OverflowError, struct.error, MalformedError)
-"""What is raised for bytes that are no request."""
+"""Exceptions raised for bytes that are no request."""
 AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
 """The throttle time of an answer."""
 
 
 def api_of(frame: bytes) -> str | None:
-    """The name of the API that a request is of; None for one that is not known here."""
+    """The name of a request's API; None for an unknown one."""
     return api_key_map.get(REQUEST_HEADER.unpack_from(frame)[0])
 
 
 def request_in(frame: bytes) -> Any:
-    """A request as kio declares it; None for a version or an API that is not known here.
+    """Decode a request into kio's class; None for an unknown version or API.
 
-    Raises one of UNREADABLE for bytes that are no request, and for a request beyond the limits of `MessageScan`.
+    Raises one of UNREADABLE for malformed bytes, and for a request beyond the limits of `MessageScan`.
     """
     return scanned_request_in(frame, scan_of(frame))
 
 
 def scan_of(frame: bytes) -> MessageScan:
-    """The scan of a request, empty for a version or an API that is not known here. Raises as `request_in`."""
+    """Scan a request; the scan is empty for an unknown version or API. Raises as `request_in`."""
     scan = MessageScan()
     request, position = _body_of(frame)
     if request is not None:
@@ -68,13 +68,13 @@ def is_large(frame: bytes) -> bool:
 
 
 def scanned_request_in(frame: bytes, scan: MessageScan) -> Any:
-    """A request of which `scan_of` made the scan; as `request_in`."""
+    """Decode a request from its scan by `scan_of`; the same as `request_in`."""
     request, position = _body_of(frame)
     return None if request is None else scan.read(request, frame, position)
 
 
 def _body_of(frame: bytes) -> tuple[Any, int]:
-    """The type and the place of a request's body; None for a version or an API that is not known here."""
+    """The type and the position of a request's body; None for an unknown version or API."""
     _, version, _, length = REQUEST_HEADER.unpack_from(frame)
     position = REQUEST_HEADER.size + max(length, 0)
     name = api_of(frame)
@@ -85,14 +85,14 @@ def _body_of(frame: bytes) -> tuple[Any, int]:
 
 
 def response_in(frame: bytes, answer: bytes) -> Any:
-    """The answer to a request that is known here, as kio declares it. Raises as `request_in`."""
+    """Decode the answer to a known request into kio's class. Raises as `request_in`."""
     response = _response_of(frame)
     position = _after_tags(answer, _CORRELATION.size) if response.__flexible__ else _CORRELATION.size
     return read_message(response, answer, position)[0]
 
 
 def encoded_answer(frame: bytes, response: Any) -> bytes:
-    """The answer to a request, without the length before it."""
+    """Encode the answer to a request, without its length prefix."""
     _, _, correlation, _ = REQUEST_HEADER.unpack_from(frame)
     return encoded(correlation, response, flexible_header=response.__flexible__)
 
@@ -103,7 +103,7 @@ def _response_of(frame: bytes) -> Any:
 
 
 def versions_of(name: str) -> range:
-    """The versions of an API that are known here."""
+    """The known versions of an API."""
     known = schema_name_map[name]
     return range(min(known), max(known) + 1)
 
@@ -116,12 +116,12 @@ def entity(name: str, version: int, kind: EntityType) -> Any:
 
 
 def _after_tags(frame: bytes, position: int) -> int:
-    """The end of a header; none of its tagged fields is known here."""
+    """Return the end of a header; none of its tagged fields is known."""
     return MessageScan().end_of_tags({}, frame, position)
 
 
 def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:
-    """A response behind its header."""
+    """Encode a response after its header."""
     buffer = io.BytesIO()
     buffer.write(_CORRELATION.pack(correlation) + (b"\0" if flexible_header else b""))
     entity_writer(type(response))(buffer, response)
@@ -129,7 +129,7 @@ def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:
 
 
 def of_version(kind: Any, **values: Any) -> Any:
-    """An instance with those of the values that its version has."""
+    """Return an instance with the values that its version has."""
     names = _field_names(kind)
     return kind(**{name: value for name, value in values.items() if name in names})
 
@@ -140,9 +140,10 @@ def _field_names(kind: Any) -> frozenset[str]:
 
 
 def answered(frame: bytes, make: Callable[[Any, Any], Any]) -> bytes | None:
-    """The answer to a request, without the length before it; `make` gets kio's module of the response, and the request.
+    """Encode the answer to a request, without its length prefix.
 
-    None for a version or an API that is not known here, and where `make` returns None. Raises as `request_in`.
+    `make` gets kio's module of the response, and the request. None for an unknown version or API, and if `make` returns
+    None. Raises as `request_in`.
     """
     asked = request_in(frame)
     if asked is None:

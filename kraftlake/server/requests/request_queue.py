@@ -1,4 +1,4 @@
-"""Requests on their way from a listener's connections to the threads that handle them."""
+"""The queue of requests between a listener's connections and its handler threads."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kraftlake.server.requests.messages import is_large
 Handle: TypeAlias = Callable[[bytes, Peer, Respond], None]
 _Queue: TypeAlias = SimpleQueue[tuple[bytes, Peer, Respond] | None]
 _ENDS_WITHIN_SECONDS: Final = 1.0
-"""How long the end waits for handlers that are at work."""
+"""The time for which the close waits for handlers that are at work."""
 
 
 class RequestQueue:
-    """Has requests handled by a few threads; who finds it full waits until there is room.
+    """Queues requests for a few handler threads; a caller that finds the queue full waits until it has room.
 
-    Requests of very many elements are handled by a thread of their own, one at a time: together they take the memory of
-    one, and others do not wait for them. All but the handling happens in the thread of `loop`. Source:
+    Requests with very many elements are handled by a separate thread, one at a time: together they take the memory of
+    one, and other requests do not wait for them. All work but the handling runs in the thread of `loop`. Source:
     kafka.network.RequestChannel.
     """
 
@@ -39,7 +39,7 @@ class RequestQueue:
         self._waiting: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._bytes = 0
-        """The length of all requests that are queued or being handled."""
+        """The size of all requests that are queued or being handled."""
         self._threads = [
             threading.Thread(target=self._work, args=(queue,), name=f"{name}-request-handler-{number}", daemon=True)
             for number, queue in enumerate([self._queue] * limits.num_io_threads + [self._large])
@@ -52,23 +52,23 @@ class RequestQueue:
 
     @property
     def has_room(self) -> bool:
-        """Whether a request can be put."""
+        """Whether the queue has room for a request."""
         limits = self._limits
         return self._queue.qsize() < limits.queued_max_requests and self._bytes < limits.queued_max_request_bytes
 
     def put(self, frame: bytes, peer: Peer, respond: Respond) -> None:
-        """Have a request handled by the next thread that is free."""
+        """Queue a request for the next free thread."""
         with self._lock:
             self._bytes += len(frame)
         self._queue.put((frame, peer, respond))
 
     def wait(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` in its turn, when there is room."""
+        """Call `go_on`, in order, when the queue has room."""
         self._waiting.append(go_on)
         self._admit()  # room that was made before a thread could see who waits
 
     def close(self) -> None:
-        """Drop what is queued, and end the threads; one that is still at work ends after that."""
+        """Drop the queued requests, and end the threads; a thread that is still at work ends after its request."""
         for queue in (self._queue, self._large):
             with suppress(Empty):
                 while True:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class BuiltSnapshot:
-    """A snapshot that the lake has now, of the image at `offset`.
+    """A snapshot that the lake now has, of the image at `offset`.
 
     `written` is False if the lake had it before. `base` names the snapshot that the fold started from (None: the empty
     image), `shards` is the number of shards of the fold; neither is set for a snapshot that the lake had before.
@@ -70,13 +70,13 @@ def build_snapshot(
 ) -> BuiltSnapshot:
     """Fold the lake's log up to and including `at_offset` and write the image to `snapshots/`, in one commit.
 
-    The fold goes on from the newest snapshot at or before that offset (`from_snapshot` False: from the log alone). The
+    The fold starts from the newest snapshot at or before that offset (`from_snapshot` False: from the log alone). The
     snapshot has the same records in the same batches as one that is written without Spark, if no batch of 1,024 topics
-    and partitions has more than a megabyte. `at_offset` None is the end of the log, or, if a metadata transaction
-    is open there, the offset before its begin. `shards` None: a number that suits the number of records.
+    and partitions has more than a megabyte. `at_offset` None is the end of the log, or, if a metadata transaction is
+    open there, the offset before its start. `shards` None: a number that suits the number of records.
 
     The executors read the lake's files and write those of the snapshot. Raises OffsetError for an offset that has no
-    image, or that is within a batch or a metadata transaction; what a replay raises, with its offset;
+    image, or that is within a batch or a metadata transaction; the errors of a replay, with the offset;
     UnwritableMetadataError if the image's metadata.version can't express its content; EnvironmentFaultError if Spark
     fails. After an error the lake has the same snapshots as before.
     """
@@ -102,7 +102,7 @@ def build_snapshot(
 
 
 def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str = "local[*]") -> BuiltSnapshot:
-    """`build_snapshot` in the active Spark session or one of its own, of which `master` is the master.
+    """`build_snapshot` in the active Spark session, or in a new one whose master is `master`.
 
     No JVM is started if there is no lake, or no such offset in it, or if the lake has the snapshot.
     """
@@ -183,7 +183,7 @@ def add_snapshot(
 ) -> tuple[list[SnapshotPart], SnapshotFacts, bool]:
     """Write a snapshot of the driver's state and of the topics in rows of RESULT_SCHEMA, in one commit.
 
-    `names` (NAMES_SCHEMA) are those of the topics. Gives its files, its facts, and whether the lake lacked it. Raises
+    `names` (NAMES_SCHEMA) are those of the topics. Returns its files, its facts, and whether the lake lacked it. Raises
     UnwritableMetadataError if the image's metadata.version can't express its content.
     """
     provenance = driver.image.provenance

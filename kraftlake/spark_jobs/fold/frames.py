@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     InArrow = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     Work: TypeAlias = Callable[[int, Iterator[Chunk]], tuple[bytes, bytes]]
-    """Makes the content and the facts of a result of a shard's chunks."""
+    """A function that makes the content and the facts of a result from a shard's chunks."""
 
 _BATCH_BYTES = str(64 << 20)
 
@@ -49,7 +49,7 @@ def chunks_frame(spark: SparkSession, plan: ShardPlan) -> DataFrame:
 
 
 def results_frame(spark: SparkSession, plan: ShardPlan, work: Work) -> DataFrame:
-    """A row of RESULT_SCHEMA for each shard that has chunks, and one with those for the driver."""
+    """A row of RESULT_SCHEMA for each shard that has chunks, and one with the chunks for the driver."""
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for shard, chunks in shards_in(batches):
@@ -67,9 +67,9 @@ def rows_frame(
     rows: Callable[[LogReplay, Iterator[Chunk]], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """The rows that `rows` makes of each shard of topics: of the replay before the step, and the chunks of the step.
+    """The rows that `rows` makes of each shard of topics, from the replay before the step and the chunks of the step.
 
-    The error of a reader, and that of a record of features, is raised too.
+    The error of a reader, and that of a feature record, are raised as well.
     """
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,7 +87,7 @@ def rows_frame(
 
 
 def sound_plan(spark: SparkSession, log: MetadataLog, at: int, **options: Any) -> ShardPlan:
-    """As `plan_fold` of topics alone, from a base that the executors have checked: damaged ones are skipped."""
+    """Plan a fold of topics alone, as `plan_fold`, from a base that the executors check: damaged ones are skipped."""
     parallelism = spark.sparkContext.defaultParallelism
     plan = partial(plan_fold, log, at, parallelism=parallelism, topics_only=True, **options)
     return next(made for made in plans(plan) if made.base is None or made.is_sound(_checks(spark, made)))

@@ -71,7 +71,7 @@ def local_changes_frame(
 
 
 def changes_after(from_offset: int, replay: LogReplay, step: Iterator[Chunk]) -> PartitionChanges:
-    """The changes of one metadata delta: of all records of a step after a replay, or from -1 on of all that it has."""
+    """The changes of one metadata delta: of all records of a step after a replay, or from -1, of all state in it."""
     if from_offset < 0:
         return changes_of_image(replay.store.topics())
     chunks = [*replay.take_parts(parts_of_step(step), in_one_delta=True)]
@@ -79,7 +79,7 @@ def changes_after(from_offset: int, replay: LogReplay, step: Iterator[Chunk]) ->
 
 
 def batches_of(changes: PartitionChanges, end: MetadataProvenance) -> Iterator[pa.RecordBatch]:
-    """The rows of one metadata delta, which has led to an image, in batches of bounded size."""
+    """The rows of one metadata delta, up to the image with this provenance, in batches of bounded size."""
     boundaries = DeltaBoundaries.single(end.offset, end.epoch, end.timestamp)
     for first in range(0, len(changes), _PARTITIONS_AT_ONCE):
         rows = local_change_table(changes.take(slice(first, first + _PARTITIONS_AT_ONCE)), boundaries)

@@ -27,13 +27,13 @@ class BackgroundWorker:
         self._failed = False
 
     def start(self, task: Callable[[], None]) -> None:
-        """Queue a task; blocks while the queue is full. Raises what an earlier task raised."""
+        """Queue a task; blocks while the queue is full. Raises the error of an earlier task."""
         while len(self._tasks) >= self._ahead:
             self._end_first()
         self._tasks.append(self._pool.submit(self._run, task))
 
     def wait(self) -> None:
-        """Wait for all tasks. Raises what one of them raised, once."""
+        """Wait for all tasks. Raises the error of one of them, once."""
         while self._tasks:
             self._end_first()
 

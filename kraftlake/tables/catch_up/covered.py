@@ -1,4 +1,4 @@
-"""Whether tables fit the log that they are made of."""
+"""Checks that tables fit the log from which they are made."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def covered_by(reader: LakeReader, writers: Sequence[TableWriter]) -> dict[str, 
 
 
 def not_of_log(table: str, reader: LogReader, covered: int) -> str:
-    """What is wrong with a table that covers an offset past the end of the log, and the way out."""
+    """The message for a table that covers an offset past the end of the log, with the way out."""
     return (
         f"{table}/ of {reader.name} holds offsets up to {covered}, but the log ends before {reader.end_offset}: the "
         f"table is of another log, delete {table}/ and run again"
@@ -46,7 +46,7 @@ def not_of_log(table: str, reader: LogReader, covered: int) -> str:
 
 
 def trimmed_past(writer: TableWriter, reader: LogReader, covered: int) -> str:
-    """What is wrong with a table that covers an offset after which the log was trimmed, and the way out."""
+    """The message for a table that covers an offset after which the log was trimmed, with the way out."""
     table = writer.description.name
     begins = "the oldest snapshot" if isinstance(writer, ChangesWriter) else f"offset {reader.start_offset}"
     return (

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kraftlake.tables.lake_table import LakeTable
 
 _PIECE_ROWS = 1 << 16
-"""As in a row group of the log's files: smaller pieces would make two of each."""
+"""The number of rows in a row group of the log's files: smaller pieces would split row groups."""
 
 
 class TableFeed:
@@ -58,7 +58,7 @@ class _Replaying:
         return self.replay.take(lacking) if lacking.num_rows else []
 
     def pass_on(self, chunks: Sequence[DeltaChunk]) -> None:
-        """Let the writers make rows of deltas."""
+        """Pass deltas to the writers, which make rows of them."""
         for chunk in chunks:
             for writer in self._writers:
                 writer.take_deltas(chunk)
@@ -67,8 +67,8 @@ class _Replaying:
 class LogFold:
     """Replays the log of a lake: one metadata delta for each log batch, or for each metadata transaction.
 
-    Tables at different offsets each go on from their own: those at the same offset share a LogReplay. A fold of tables
-    that are made of rows alone, without snapshots, replays nothing: its image stays empty.
+    Tables at different offsets each continue from their own; tables at the same offset share a LogReplay. A fold of
+    tables that are made of rows alone, without snapshots, replays nothing: its image stays empty.
 
     `last_offset` is the last offset that was taken, -1 for none; `batches` counts those that were taken, `deltas` their
     metadata deltas, without batches of nothing but no-op records.
@@ -138,7 +138,7 @@ class LogFold:
                 self._snapshots.go_on_behind(lowest)
 
     def open(self, tables: Sequence[LakeTable]) -> None:
-        """Let the writers begin where their tables end, given in the order of the feeds."""
+        """Open the writers at the ends of their tables, given in the order of the feeds."""
         for feed, table in zip(self._feeds, tables, strict=True):
             if isinstance(feed.writer, ChangesWriter):
                 of = self._replays[feed.covers]
@@ -164,7 +164,7 @@ class LogFold:
             yield pc.sum(pc.binary_length(piece.column("payload"))).as_py()
 
     def wait(self) -> None:
-        """Wait until the writers have taken all rows. Raises what a writer raised."""
+        """Wait until the writers have taken all rows. Raises the error of a writer."""
         if self._background is not None:
             self._background.wait()
 
@@ -210,7 +210,7 @@ class LogFold:
 
     @contextmanager
     def _not_trimmed_past(self, covers: int | None) -> Iterator[None]:
-        """Say which table is at fault where the log has nothing at the offset that it covers."""
+        """Add the table at fault to the error where the log has nothing at the offset that the table covers."""
         try:
             yield
         except OffsetError as fault:
@@ -250,7 +250,7 @@ def pieces(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def rows_after(rows: pa.Table, covers: int | None) -> pa.Table:
-    """The rows, sorted by offset, behind an offset; all of them for None."""
+    """The rows, sorted by offset, after an offset; all of them for None."""
     offsets = rows.column("offset")
     if covers is None or offsets[0].as_py() > covers:
         return rows

@@ -46,7 +46,7 @@ class SnapshotPublisher:
         self.unwritable: str | None = None
 
     def start_at(self, image: MetadataImage) -> None:
-        """Take `image` as that of the last snapshot: the lake has it, or it is empty."""
+        """Set `image` as that of the last snapshot: the lake has it, or it is empty."""
         self._last = image
 
     def go_on_behind(self, covered: int) -> None:
@@ -63,9 +63,10 @@ class SnapshotPublisher:
             self.start_at(image_at(self._reader, last - 1).image)
 
     def stops(self, rows: pa.Table) -> list[tuple[int, bool]]:
-        """Count rows of the log, whole batches that follow those before; gives where a snapshot is due.
+        """Count rows of the log, whole batches that follow the earlier ones; returns where a snapshot is due.
 
-        That is behind so many of the rows. It is true if the lake has the snapshot: the bytes then count from there on.
+        An element is the number of rows after which a snapshot is due, and true if the lake has it: the bytes then
+        count from there on.
         """
         keys = rows.column("api_key").to_numpy().copy()
         keys[rows.column("control").to_numpy(zero_copy_only=False)] = -1
@@ -98,7 +99,7 @@ class SnapshotPublisher:
     def _bytes_behind_ends(self, ends: Any, quiet: Any, closed: Any, sizes: Any, offset: int) -> dict[int, int]:
         """The batches in which a snapshot of the lake ends, in order, with the bytes of their records after it.
 
-        A snapshot that ends within a batch counts only if the batch holds nothing but no-op records.
+        A snapshot that ends within a batch counts only if the batch holds no-op records only.
         """
         found = {}
         for end in sorted(end - offset for end in self._ends if offset < end <= offset + len(sizes)):
@@ -108,7 +109,7 @@ class SnapshotPublisher:
         return found
 
     def pass_stop(self, image: MetadataImage, quorum: QuorumState, *, is_there: bool) -> None:
-        """Take the image at one of `stops`: write its snapshot, unless it is there."""
+        """Process the image at one of `stops`: write its snapshot, unless the lake has it."""
         if is_there:
             self.start_at(image)
         else:

@@ -1,7 +1,7 @@
-"""One run that brings derived tables up to date: rows of the log in, commits to each table out. Needs no Spark.
+"""A run that updates derived tables: rows of the log in, commits to each table out. Needs no Spark.
 
-Each table has its own last offset and goes on from there. A run that reads the log itself and a stream that gets the
-log's rows from Spark use the same fold and the same commits.
+Each table continues from its own last offset. A run that reads the log itself and a stream that gets the log's rows
+from Spark use the same fold and the same commits.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class RunResult:
 
     @property
     def image(self) -> MetadataImage:
-        """The newest image, made when it is asked for."""
+        """The newest image, built on first use."""
         return self.make_image()
 
     def to_json(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def unlocked_run(
     snapshot_every_bytes: int | None = None,
     on_progress: Progress | None = None,
 ) -> Iterator[TableRun]:
-    """As `table_run`, for a caller that holds the locks."""
+    """The same as `table_run`, for a caller that holds the locks."""
     with BackgroundWorker() as appender, BackgroundWorker(CHUNKS_AHEAD) as background:
         yield TableRun(
             name,
@@ -193,13 +193,13 @@ class TableRun:
         self._published_to = self._base_offset = min(covered) if len(covered) == len(self._tables) else -1
 
     def refresh(self) -> bool:
-        """Look for records that were appended to the log; returns whether there are records to read."""
+        """Check for records that were appended to the log; returns whether there are records to read."""
         self._log.refresh()
         self.end_offset = max(self.end_offset, self._log.end_offset)
         return self.end_offset - 1 > self.last_offset
 
     def catch_up(self, to_offset: int, *, to_the_end: bool = False, stop: threading.Event | None = None) -> None:
-        """Read the log up to an offset and commit the rows of the tables; `to_the_end`: nothing is read after that.
+        """Read the log up to an offset and commit the rows of the tables; `to_the_end`: nothing is read afterwards.
 
         Ends early, between two chunks, once `stop` is set.
         """
@@ -216,7 +216,7 @@ class TableRun:
         self.publish(to_the_end=to_the_end)
 
     def take(self, rows: pa.Table) -> None:
-        """Take rows of the log, and commit the tables' rows in steps of bounded size."""
+        """Add rows of the log, and commit the tables' rows in steps of bounded size."""
         for size in self._fold.take(rows):
             self._unpublished_bytes += size
             if self._unpublished_bytes >= _PUBLISH_BYTES:
@@ -242,7 +242,7 @@ class TableRun:
         self._fold.finish()
 
     def state(self, offset: int) -> dict[str, int]:
-        """The number of offsets that the log has after an offset now, and the size of the newest image."""
+        """The number of offsets in the log after an offset now, and the size of the newest image."""
         self._log.refresh()
         topics, partitions = self._fold.topic_counts
         return {"lag": max(self._log.end_offset - 1 - offset, 0), "topics": topics, "partitions": partitions}
@@ -263,9 +263,10 @@ class TableRun:
         )
 
     def _begin_publishing(self, *, goes_on: bool) -> None:
-        """Begin to commit the rows that were made; the fold may go on meanwhile. `goes_on`: more rows follow soon.
+        """Begin to commit the rows that were made; the fold may continue meanwhile. `goes_on`: more rows follow soon.
 
-        Snapshots are written before: the offsets that tables cover are committed last, so that a rerun misses none.
+        Snapshots are written before the tables' commits: a rerun continues from the tables' offsets, so that it misses
+        none.
         """
         self._fold.wait()
         self._end_publishing()

@@ -1,4 +1,4 @@
-"""Brings a lake's derived tables up to the log's end in this process, once or as the log grows. Needs no Spark."""
+"""Updates a lake's derived tables to the log's end in this process, once or as the log grows. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def update_tables(
     poll: float | None = DEFAULT_POLL_SECONDS,
     on_update: Callable[[RunResult], None] | None = None,
 ) -> RunResult:
-    """Bring derived tables of a lake up to the end of its log, each from its own last offset.
+    """Update derived tables of a lake to the end of its log, each from its own last offset.
 
     `tables` None means all tables except `records/`, `records/` too if the lake has it, and the lake's snapshots: one
     after `snapshot_every_bytes` bytes of records, and one of the newest image. With named tables only these are
@@ -45,8 +45,8 @@ def update_tables(
     brings them up to date once, and ends early, between two chunks of the log, once `stop` is set.
 
     Raises UsageError for a name that no table has; LakeError if there is no lake, another run writes one of the tables,
-    or a table is of another log or release; OffsetError if the log was trimmed past a table; and what the replay of a
-    record raises, with its offset.
+    or a table is of another log or release; OffsetError if the log was trimmed past a table; and the errors of
+    replaying a record, with its offset.
     """
     location = fixed_location(lake)
     whole(snapshot_every_bytes, "a number of bytes between snapshots", least=1)
@@ -79,10 +79,10 @@ def update_by_job(
     snapshot_every_bytes: int | None = None,
     on_progress: Progress | None = None,
 ) -> RunResult:
-    """Do one of JOBS in this process: bring its tables up to the end of a lake's log, and write its snapshots.
+    """Run one of JOBS in this process: update its tables to the end of a lake's log, and write its snapshots.
 
-    `snapshot_every_bytes` None is Kafka's default. Raises UsageError for a name that no job has, and what
-    `update_tables` raises.
+    `snapshot_every_bytes` None is Kafka's default. Raises UsageError for a name that no job has, and the errors of
+    `update_tables`.
     """
     job = job_named(name)
     whole_or_none(snapshot_every_bytes, "a number of bytes between snapshots", least=1)

@@ -1,1 +1,1 @@
-"""The table `events/`: what happened in a cluster, a readable row for each thing."""
+"""The table `events/`: the events of a cluster, a readable row for each thing that changed."""

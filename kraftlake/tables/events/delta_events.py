@@ -1,4 +1,4 @@
-"""The events of metadata deltas: elections, then topics and partitions, then all else. Imports numpy."""
+"""The events of metadata deltas: elections, then topics and partitions, then everything else. Imports numpy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ELECTION, _DELETED_TOPIC, _TOPIC, _OTHER = range(4)
 """The order of the events of a delta; those of topics are by name, and partitions come after their topic."""
 
 _BROKER: Final = EVENTS.schema.get_field_index("broker") - EVENTS.schema.get_field_index("kind")
-"""The place of the broker in an Event."""
+"""The index of the broker in an Event."""
 
 _MANY_PARTITIONS: Final = 1 << 20
 
@@ -34,16 +34,18 @@ NumberedEvent = tuple[int, Event]
 
 
 NumberedBrokers = tuple[int, Mapping[int, BrokerRegistration | None]]
-"""The brokers that a delta changed, by id, with the number of the delta; None is for one that was unregistered."""
+"""The registrations of the brokers that a delta changed, by id, with the number of the delta; None is for an
+unregistered one.
+"""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class EventChunk:
-    """Metadata deltas that follow each other, and what events are made of. Never modified.
+    """Metadata deltas that follow each other, and the input of their events. Never modified.
 
     Delta i ends at `boundaries.offsets[i]`; `partitions` are the changes of topics and partitions, `elections` the new
-    leaders of the quorum, and `others` the events of all else. `brokers` has the registrations that were changed.
-    `of_brokers` as for `delta_rows`.
+    leaders of the quorum, and `others` the events of everything else. `brokers` has the registrations that were
+    changed. `of_brokers` as for `delta_rows`.
     """
 
     boundaries: DeltaBoundaries
@@ -64,7 +66,7 @@ class DeltaEvents:
     def __init__(
         self, begin: LogBegin, *, show_secrets: bool = False, of_brokers: frozenset[int] | None = None
     ) -> None:
-        """Begin with the image before the first delta. Sensitive configs are `(redacted)` unless `show_secrets`.
+        """Initialize with the image before the first delta. Sensitive configs are `(redacted)` unless `show_secrets`.
 
         `of_brokers` as for `delta_rows`.
         """
@@ -74,7 +76,7 @@ class DeltaEvents:
         self._of_topics = begin.counts is None
 
     def take(self, chunk: DeltaChunk) -> EventChunk:
-        """What events of deltas are made of."""
+        """The input of the events of deltas."""
         brokers: list[NumberedBrokers] = []
         return EventChunk(
             boundaries=chunk.boundaries,
@@ -86,7 +88,7 @@ class DeltaEvents:
         )
 
     def _elections(self, boundaries: DeltaBoundaries) -> Iterator[NumberedEvent]:
-        """The deltas that begin an epoch under a known leader; a batch of nothing but no-op records has no event."""
+        """The deltas that begin an epoch under a known leader; a batch of no-op records only has no event."""
         begins = (np.diff(boundaries.epochs, prepend=self._epoch) != 0) & (boundaries.leaders >= 0) & ~boundaries.noop
         if len(boundaries):
             self._epoch = int(boundaries.epochs[-1])
@@ -116,7 +118,7 @@ def delta_rows(
     """The rows (ENCODED_EVENTS) of the events of deltas; `elections` and `others` are by delta.
 
     `of_brokers` leaves only the events of these brokers, of the partitions that they host before or after the delta,
-    and of the topics that came, grew or went with such partitions.
+    and of the topics that were created, extended or deleted with such partitions.
     """
     changes = changes.by_delta()
     changed = np.flatnonzero((changes.flags & (HAD | HAS) == HAD | HAS) & changes.altered)

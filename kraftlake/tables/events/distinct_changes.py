@@ -1,4 +1,4 @@
-"""The changes of partitions that events tell apart: each of them is put into words once. Imports numpy."""
+"""The changes of partitions that differ in their events: each of them is put into words once. Imports numpy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_EVENTS: Final = (slice(0, DIRECTORIES), slice(LEADER, LEADER + 1), slice(REC
 
 
 def distinct_changes(changes: PartitionChanges) -> tuple[Any, Any]:
-    """One change (int64[k]) of those that events tell apart, and the number of each change among these (int32[n]).
+    """One change (int64[k]) of each kind that events distinguish, and the index among these of each change (int32[n]).
 
     Two changes of partitions with lists in a heap may count as distinct and be the same.
     """
@@ -50,7 +50,7 @@ def event_columns(changes: PartitionChanges, rows: Any) -> PartitionColumns:
 
 
 def _numbers_of_lists(heaps: Heaps, starts: Any) -> Any:
-    """A number (int64) for the lists that lie at each place of the heaps; other lists have other numbers."""
+    """A number (int64) for the lists at each place of the heaps; other lists have other numbers."""
     known, which = np.unique(starts, return_inverse=True)
     in_base = int(np.searchsorted(known, len(heaps.base)))
     of_base = _numbers_in_heap(heaps.base, known[:in_base])
@@ -59,7 +59,7 @@ def _numbers_of_lists(heaps: Heaps, starts: Any) -> Any:
 
 
 def _numbers_in_heap(heap: Any, starts: Any) -> Any:
-    """A number below n (int64[n]) for the lists at each place (ascending): the same where the lists are the same."""
+    """A number below n (int64[n]) for the lists at each place (ascending), the same for equal lists."""
     if not len(starts):
         return starts
     bounds = np.empty(2 * len(starts) + 1, np.int64)  # of lists, and of what lies between them, which counts as null

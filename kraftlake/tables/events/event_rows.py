@@ -21,7 +21,7 @@ from kraftlake.tables.history.columns import delta_columns
 from kraftlake.tables.row_buffer import table_of_rows
 
 _CHANGES_AT_ONCE: Final = 1 << 17
-"""Few enough for the 31-bit bounds of an array of their texts."""
+"""The number of changes at once, small enough for the 31-bit bounds of an array of their texts."""
 _OF_EVENTS: Final = pa.schema([*EVENTS.schema][3:])
 """The columns of an Event."""
 _OF_TOPICS: Final = ("subject", "topic", "topic_id")
@@ -37,7 +37,7 @@ class SingleEvents(NamedTuple):
 
 
 def event_rows(changes: PartitionChanges, ranks: Any, singles: SingleEvents, boundaries: DeltaBoundaries) -> pa.Table:
-    """The rows (ENCODED_EVENTS) of the events of partitions that were changed, and of single events, by rank.
+    """The rows (ENCODED_EVENTS) of the events of changed partitions, and of single events, by rank.
 
     `ranks` (int64[n], ascending) are those of the changes; their events come before single ones of the same rank.
     """
@@ -52,7 +52,7 @@ def event_rows(changes: PartitionChanges, ranks: Any, singles: SingleEvents, bou
 
 
 def _rows(changes: PartitionChanges, ranks: Any, singles: SingleEvents, boundaries: DeltaBoundaries) -> pa.Table:
-    """Each row is of a topic or a single event, and of an event of a distinct change or again of the single one."""
+    """The rows, each of a topic or a single event, and of an event of a distinct change or of that single event."""
     some, numbers = distinct_changes(changes)
     distinct = changes.take(some)
     events = partition_events(event_columns(distinct, distinct.before), event_columns(distinct, distinct.after))

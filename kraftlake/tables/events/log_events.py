@@ -21,9 +21,9 @@ from kraftlake.tables.events.table import EVENTS
 class LogEvents:
     """The events of the metadata deltas that end in [from_offset, to_offset]; iterate it, or its `chunks`, once.
 
-    None is as far as the log goes. Where `from_offset` is None and the log starts above 0, the events begin after the
-    snapshot that covers its start: its load makes none, for it does not say when anything happened. Raises what
-    `LogChanges` raises, after the events before the record that can't be replayed.
+    None is the log's own start or end. Where `from_offset` is None and the log starts above 0, the events begin after
+    the snapshot that covers its start: its load makes none, as it does not say when anything happened. Raises the
+    errors of `LogChanges`, after the events before the record that can't be replayed.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LogEvents:
         return (chunk.rows().cast(EVENTS.schema) for chunk in self.chunks())
 
     def chunks(self) -> Iterator[EventChunk]:
-        """What the events are made of: the metadata deltas of a bounded number of log batches at once."""
+        """The input of the events: the metadata deltas of a bounded number of log batches at once."""
         return map(self._events.take, self._replay.read(self._reader, self._to_offset))
 
 

@@ -37,7 +37,8 @@ def non_topic_events(
 ) -> Iterator[Event]:
     """The events of deltas that led to the image `after` one by one, at least one, of all but topics and partitions.
 
-    They are those of the difference, in the order of a diff. Sensitive configs are `(redacted)` unless `show_secrets`.
+    The events are those of the difference, in the order of a diff. Sensitive configs are `(redacted)` unless
+    `show_secrets`.
     """
     before = deltas[0].image
     for change in diff_entries(before, after, {part: _keys(deltas, *of) for part, of in _CHANGES.items()}):
@@ -140,7 +141,7 @@ def _controller_events(change: EntryChange) -> Iterator[Event]:
 
 
 def _node_id(name: str) -> int | None:
-    """The id that the name of a broker's configs stands for, read as Kafka does; a log may hold any name."""
+    """The id in the resource name of a broker's configs, read as Kafka does; a log may hold any name."""
     try:
         return parse_integer(name, 32)
     except ValueError:
@@ -165,7 +166,7 @@ def _quota_events(change: EntryChange) -> Iterator[Event]:
 
 
 def _acl_events(id_: str, before: AclsImage, after: AclsImage) -> Iterator[Event]:
-    """An ACL that is replaced under the same id is removed and added."""
+    """The events of an ACL; an ACL that is replaced under the same id is removed and added."""
     for of, image, kind, words in (
         ("before", before, "acl_removed", "removed"),
         ("after", after, "acl_added", "added"),

@@ -1,6 +1,6 @@
-"""What happened to partitions: which events there are between two states of each, and what their sentences say.
+"""The events of partitions: the events between two states of each, and their sentences.
 
-An event is one line below: its kind, the field that changed, where it happened, and its sentence. Imports numpy.
+An event is one line below: its kind, the field that changed, a mask of partitions, and its sentence. Imports numpy.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class Hosts(NamedTuple):
         return self.replicas.without(self.removing)
 
     def take(self, rows: Any) -> Hosts:
-        """Those of some partitions (int64[m])."""
+        """The hosts of some partitions (int64[m])."""
         return Hosts(*(lists.take(rows) for lists in self))
 
     def moves_differ(self, others: Hosts) -> Any:
-        """Whether the reassignment of each partition is another one (bool[n])."""
+        """Whether the reassignment of each partition differs (bool[n])."""
         return self.adding.differ_from(others.adding) | self.removing.differ_from(others.removing)
 
     def differ_from(self, others: Hosts) -> Any:
-        """Whether anything of each partition is other (bool[n])."""
+        """Whether anything of each partition differs (bool[n])."""
         return self.replicas.differ_from(others.replicas) | self.moves_differ(others)
 
 
@@ -72,14 +72,14 @@ PARTITION_EVENTS: Final = pa.schema(
         pa.field("sentence", pa.string(), nullable=False),
     ]
 )
-"""Events of n partitions: which of these each is of, and columns of `events/`.
+"""Events of n partitions: the partition of each, and columns of `events/`.
 
 `sentence` lacks the partition's name at its beginning.
 """
 
 
 def partition_events(before: PartitionColumns, after: PartitionColumns) -> pa.Table:
-    """The events between two states of n partitions (PARTITION_EVENTS), by partition, in the order of their telling."""
+    """The events between two states of n partitions (PARTITION_EVENTS), by partition, in the order of the listing."""
     told: tuple[Callable[[Any, Any], Iterator[pa.RecordBatch]], ...] = (
         _leader_events, _recovery_events, _isr_events, _elr_events, _replica_events,
     )  # fmt: skip
@@ -112,7 +112,7 @@ def _recovery_events(before: Any, after: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _isr_events(before: BrokerLists, after: BrokerLists) -> Iterator[pa.RecordBatch]:
-    """Another order of the same members is no event."""
+    """The events of ISRs; another order of the same members is not an event."""
     gone, come = before.without(after), after.without(before)
     sides = {"before": before, "after": after}
     shrank, expanded, both = gone.any & ~come.any, come.any & ~gone.any, gone.any & come.any
@@ -157,7 +157,7 @@ def _replica_events(before: Hosts, after: Hosts) -> Iterator[pa.RecordBatch]:
 
 
 def _events(kind: str, field: str, where: Any, sentence: str, **values: Any) -> Iterator[pa.RecordBatch]:
-    """Events of the partitions that `where` (bool[n]) names, if there are any.
+    """Events of the partitions in the mask `where` (bool[n]), if there are any.
 
     `values` are those of `before`, `after` and other slots of the sentence, of each partition: numbers, names or lists.
     """
@@ -185,7 +185,7 @@ def _repeated(text: str | None, partitions: Any) -> pa.StringArray:
 
 
 def _texts(slot: str, values: Any, partitions: Any) -> pa.StringArray:
-    """What stands in a slot: lists `before` and `after` as lists, others in words."""
+    """The content of a slot: lists `before` and `after` as lists, others in words."""
     if isinstance(values, BrokerLists):
         lists = values.take(partitions)
         return lists.texts() if slot in ("before", "after") else lists.words()

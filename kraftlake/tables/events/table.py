@@ -1,7 +1,7 @@
-"""The Delta table `events/`: what happened in a cluster, a readable row for each thing that changed.
+"""The Delta table `events/`: the events of a cluster, a readable row for each thing that changed.
 
-The rows of a metadata delta compare the image before it with the one after it, so what was undone within one log batch
-or metadata transaction doesn't show. Secrets are redacted as everywhere.
+The rows of a metadata delta compare the image before it with the one after it, so a change that was undone within one
+log batch or metadata transaction doesn't show. Secrets are redacted as everywhere.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KINDS: Final = {
     "scram_changed": "a user's SCRAM credential was set, changed or removed; the credential is never shown",
     "delegation_token_changed": "a delegation token was issued, renewed or removed; only its id is shown",
 }
-"""What `kind` can be, and what it means."""
+"""The values of `kind`, with their meanings."""
 
 KIND_WORDS: Final = {
     "offline": ("leader_lost",),
@@ -80,7 +80,7 @@ KIND_WORDS: Final = {
     "scram": ("scram_changed",),
     "token": ("delegation_token_changed",),
 }
-"""Words that people ask for, in the singular, and the kinds, as shell patterns, that they stand for."""
+"""Common words in the singular, with the kinds, as shell patterns, that they stand for."""
 
 COLUMNS: Final = (
     (
@@ -107,7 +107,7 @@ COLUMNS: Final = (
 EVENTS = TableDescription("events", "What happened in the cluster, in words.", COLUMNS, unlike=("subject", "sentence"))
 
 ENCODED_EVENTS: Final = EVENTS.encoded_schema
-"""The rows of `events/` as they are made of many records."""
+"""The schema in which rows of `events/` are made of many records."""
 
 Event = tuple[Any, ...]
 """The columns of a row of `events/` from `kind` on."""

@@ -1,4 +1,4 @@
-"""What happened to topics as a whole: which events there are of changes of partitions, and their sentences.
+"""The events of topics as a whole: those in changes of partitions, and their sentences.
 
 Imports numpy.
 """
@@ -79,7 +79,7 @@ def topic_events(changes: PartitionChanges) -> Iterator[TopicEvent]:
 
 
 def _counted(changes: PartitionChanges, flag: int, rows: Any) -> dict[tuple[int, int], _Counted]:
-    """By delta and topic, the partitions that exist at one end of the delta alone, the one with that flag."""
+    """The partitions that exist at one end of the delta alone, the end with that flag, by delta and topic."""
     some = np.flatnonzero(changes.flags & (HAD | HAS) == flag)
     if not len(some):
         return {}

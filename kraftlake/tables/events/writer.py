@@ -14,7 +14,7 @@ from kraftlake.tables.lazy_table import LazyTable
 
 
 class EventsWriter(ChangesWriter):
-    """Makes the rows of `events/`. The load of a snapshot makes none, for it does not say when anything happened."""
+    """Makes the rows of `events/`. The load of a snapshot makes none, as it does not say when anything happened."""
 
     description = EVENTS
     encodes = True
@@ -22,7 +22,7 @@ class EventsWriter(ChangesWriter):
     _made: list[Future[pa.Table]]
 
     def drain_later(self) -> LazyTable:
-        """The rows of the deltas that were taken since the last call.
+        """The rows of the deltas that were added since the last call.
 
         A thread of the writer's own makes them while the next deltas are taken.
         """
@@ -30,7 +30,7 @@ class EventsWriter(ChangesWriter):
         return LazyTable(lambda: pa.concat_tables([ENCODED_EVENTS.empty_table(), *(rows.result() for rows in made)]))
 
     def begin_deltas(self, begin: LogBegin) -> None:
-        """Begin where the table ends."""
+        """Initialize at the end of the table."""
         self._events = DeltaEvents(begin)
         self._maker = ThreadPoolExecutor(1, "kraftlake-events")
         self._made = []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 
 Column = tuple[pa.Field, str]
-"""A column and what it means."""
+"""A column and its meaning."""
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
@@ -40,7 +40,7 @@ OF_OTHER_PARTS: Final[tuple[Column, ...]] = (
         "the rack of the leader's broker, as it is registered; null without a leader or a rack",
     ),
 )
-"""What `partition_history/` says of a partition from other parts of the image."""
+"""The columns of `partition_history/` on a partition that come from other parts of the image."""
 
 PARTITION_COLUMNS: Final[tuple[Column, ...]] = (*PARTITION_STATE, *OF_OTHER_PARTS, *VALIDITY)
 

@@ -1,4 +1,4 @@
-"""The states of topics, brokers, configs, ACLs, quotas, features or SCRAM users, from when to when."""
+"""The states of topics, brokers, configs, ACLs, quotas, features or SCRAM users, with their intervals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Open:
 
 
 class EntityHistory:
-    """The open states of a table; `take` gives the states that deltas end.
+    """The open states of a table; `take` returns the states that deltas end.
 
     The result depends on the log alone: states that end at one offset are in the order of the records that end them,
     then configs of removed topics by name; open states are in the order of the records that began them, after those of
@@ -42,7 +42,7 @@ class EntityHistory:
     def __init__(
         self, table: SmallTable, image: MetadataImage = MetadataImage.EMPTY, since: Since = lambda _: None
     ) -> None:
-        """Begin with the entities of an image, each since an offset and time: by default the image's own."""
+        """Initialize with the entities of an image, each since an offset and time: by default the image's own."""
         self._table = table
         states = ((key, table.look(image, key)) for key in table.keys(image))
         rows = [(table.row(key, state), key, state) for key, state in states]
@@ -52,7 +52,7 @@ class EntityHistory:
             self._open[key] = _Open(row, state, *(since(values) or begin))
 
     def take(self, chunk: DeltaChunk) -> list[Row]:
-        """The rows of the states that deltas end, which follow those before."""
+        """The rows of the states that deltas end, which follow the earlier ones."""
         ended: list[Row] = []
         for offset, time, states in self._table.changes(chunk):
             for key, state in states.items():

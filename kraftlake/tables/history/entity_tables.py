@@ -44,10 +44,10 @@ Changed = tuple[int, int, Mapping[Key, State | None]]
 class SmallTable:
     """A history table of entities that a cluster has few of.
 
-    `keys` gives all keys of an image, `look` the state of one key (None: the image does not have it), and `row` the
-    values of all columns but those of VALIDITY. `also_changed` gives keys that a change may change without a record of
-    them, in an order that depends on them alone. Equal states are one row, and unequal states are two even where their
-    rows show the same: a new password is another state.
+    `keys` returns all keys of an image, `look` the state of one key (None: the image does not have it), and `row` the
+    values of all columns but those of VALIDITY. `also_changed` returns keys that a change may change without a record
+    of them, in an order that depends on them alone. Equal states are one row, and unequal states are two even where
+    their rows show the same: a new password is another state.
     """
 
     name: str

@@ -106,11 +106,11 @@ class HistoryTable(LakeTable):
 
     @property
     def waits(self) -> bool:
-        """Whether appended rows are not committed yet."""
+        """Whether appended rows are waiting for their commit."""
         return self._offset is not None
 
     def begin_finish(self) -> Callable[[], None]:
-        """Begin to encode what is not committed yet; the returned step commits it."""
+        """Begin to encode the rows that are not committed yet; the returned step commits them."""
         commit = _do_nothing if self._offset is None else self._begin_commit(self._offset)
 
         def finish() -> None:
@@ -120,7 +120,7 @@ class HistoryTable(LakeTable):
         return finish
 
     def _compact(self) -> None:
-        """Do nothing: each commit merges small files (`_replaced`)."""
+        """A no-op: each commit merges small files (`_replaced`)."""
 
     @property
     def open_count(self) -> int:
@@ -137,7 +137,7 @@ class HistoryTable(LakeTable):
         return rows.filter(pc.is_null(rows.column("valid_to_offset"))).select([*columns])
 
     def _stored(self, rows: LazyTable) -> LazyTable:
-        """Rows as the table's files have them."""
+        """Rows in the form of the table's files."""
 
         def stored() -> Iterator[pa.Table]:
             return (self.with_cluster_id(table).cast(self._encoded) for table in rows.tables())
@@ -179,7 +179,7 @@ class HistoryTable(LakeTable):
         return lambda: self._commit_made(made)
 
     def write_file(self, rows: pa.Table | LazyTable, last_offset: int) -> AddFile:
-        """As that of LakeTable, of rows that have all ended, or are all open; there is at least one."""
+        """Write rows as `LakeTable.write_file` does; at least one, and all of them ended, or all of them open."""
         (file,) = self._encode(self._stored(LazyTable.of(rows) if isinstance(rows, pa.Table) else rows))
         return file.result().write(self._disk, self.path, last_offset)
 

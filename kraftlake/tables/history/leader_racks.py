@@ -1,4 +1,4 @@
-"""The racks of leaders' brokers, and where they divide the states of partitions. Imports numpy."""
+"""The racks of leaders' brokers, and the division of partitions' states by changes of racks. Imports numpy."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class RackChange(NamedTuple):
 
 
 class LeaderRacks:
-    """The rack of each broker, and since when, as far as it has changed.
+    """The rack of each broker, with the offset since which it has it, as far as it has changed.
 
-    A state of a partition is divided where its leader's broker gets another rack. The part before that has been given
-    when the change was taken: of the state itself what follows the last change is left.
+    A state of a partition is divided where its leader's broker gets another rack. The part before the change is
+    returned when the change is added: of the state itself the part after the last change remains.
     """
 
     def __init__(self, brokers: Mapping[int, BrokerRegistration]) -> None:
-        """Begin with the registrations of an image."""
+        """Initialize with the registrations of an image."""
         self._numbers: dict[str, int] = {}
         self._racks = {broker: self._number(registration.rack) for broker, registration in brokers.items()}
         self._since: dict[int, RackChange] = {}
@@ -53,7 +53,7 @@ class LeaderRacks:
         ]
 
     def known(self, states: States) -> States:
-        """The states with the racks of their leaders, each as it is left after the changes that were taken."""
+        """The states with the racks of their leaders, each as far as it remains after the added changes."""
         leaders = states.rows[:, LEADER]
         begins, times = self.begins(leaders, states.begins, states.begin_times)
         ids = np.array(sorted(self._racks), np.int64)
@@ -65,7 +65,7 @@ class LeaderRacks:
         return states._replace(begins=begins, begin_times=times, racks=racks)
 
     def begins(self, leaders: Any, since: Any, since_times: Any) -> tuple[Any, Any]:
-        """Where states begin that are so since these offsets and times (int64), by leader: as they are left."""
+        """The starts of the remaining parts of states that began at these offsets and times (int64), by leader."""
         begins, times = since.copy(), since_times.copy()
         if self._since:
             brokers = np.array(sorted(self._since), np.int64)
@@ -76,7 +76,7 @@ class LeaderRacks:
         return begins, times
 
     def divided(self, states: States, changes: Iterable[RackChange]) -> list[States]:
-        """The parts of states that changes end, which follow those taken, and at the end what is left of the states."""
+        """The parts of states that changes end, which follow the added ones, and last what remains of the states."""
         left, parts = self.known(states), list[States]()
         leaders = left.rows[:, LEADER]
         for offset, time, broker, rack in changes:
@@ -92,7 +92,7 @@ class LeaderRacks:
         return [*parts, left]
 
     def take(self, changes: Iterable[RackChange]) -> None:
-        """Take changes, after the states before them."""
+        """Add changes, after the states before them."""
         for change in changes:
             self._racks[change.broker], self._since[change.broker] = change.rack, change
 

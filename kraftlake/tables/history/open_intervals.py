@@ -1,4 +1,4 @@
-"""The begins of the open intervals of a history table, for a run that goes on from the table."""
+"""The starts of the open intervals of a history table, for a run that continues from the table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _UNKNOWN = -2
 def partitions_since(topics: TopicsImage, table: HistoryTable, *, of_shard: bool = False) -> tuple[Any, Any]:
     """The offset and time (int64 each; epoch ms, -1 for none) at which the state of each of an image's rows began.
 
-    Raises LakeError if the table's open rows are not the partitions of the image; `of_shard`: if they lack one of them.
+    Raises LakeError if the table's open rows are not the partitions of the image; with `of_shard`, only if they lack
+    one of them.
     """
     packed = topics.rows().merged()
     rows = table.open_rows(("topic_id", "partition", *_SINCE))

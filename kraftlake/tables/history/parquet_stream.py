@@ -48,7 +48,7 @@ class ParquetStream:
     """A file of rows in `schema`, which has strings as dictionaries. Each table begins a new row group.
 
     In the file, strings are dictionaries, and the ends of intervals are delta encoded; other numbers are plain, which
-    takes a third less time than a dictionary and is as small after zstd. The statistics of a row group tell which of
+    takes a third less time than a dictionary and is as small after zstd. The statistics of a row group show which of
     its list columns hold only empty lists, as most do: readers skip these.
     """
 

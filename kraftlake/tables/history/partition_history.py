@@ -24,7 +24,7 @@ class EndedStates:
         """States whose lists are in the same memory, with the maker of their rows."""
 
     def add(self, chunk: DeltaChunk, racks: LeaderRacks) -> None:
-        """Add the states that deltas end, which follow those before, and let `racks` take their changes of racks."""
+        """Add the states that deltas end, which follow the earlier ones, and add their changes of racks to `racks`."""
         changes, after, of_racks = chunk.partitions, chunk.partitions_after, racks.changes_in(chunk.others)
         ended = _ended(changes)
         if len(ended.topics):
@@ -42,7 +42,7 @@ class EndedStates:
             self._groups[-1][1].add(states)
 
     def take(self) -> LazyTable:
-        """Take all of them as rows in ENCODED_STATES, each group sorted by where the states began."""
+        """Take all added states as rows in ENCODED_STATES, each group sorted by the start of the states."""
         groups = [(columns, states.take()) for columns, states in self._groups]
         self._groups = []
         return LazyTable.in_chunks(
@@ -53,7 +53,7 @@ class EndedStates:
 
 
 def open_state_tables(partitions: PartitionRows, racks: LeaderRacks) -> Iterator[pa.Table]:
-    """The open states in ENCODED_STATES, sorted by where they began, in tables of at most ROW_GROUP_ROWS."""
+    """The open states in ENCODED_STATES, sorted by their start, in tables of at most ROW_GROUP_ROWS."""
     return StateColumns(partitions.names, partitions.heaps, racks.names).tables(racks.known(_open(partitions)))
 
 

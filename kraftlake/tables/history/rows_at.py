@@ -1,8 +1,8 @@
 """The rows of one file of a history table that were valid at an offset, read with as little work as possible.
 
-Strings stay dictionary indices until the wanted rows are known. A column is not read if a row group's statistics tell
-its content: only empty lists, or only nulls. This module makes no Arrow array of Python objects: pyarrow would import
-pandas for it, which takes longer than reading a large state.
+Strings stay dictionary indices until the wanted rows are known. A column is not read if a row group's statistics
+determine its content: only empty lists, or only nulls. This module makes no Arrow array of Python objects: pyarrow
+would import pandas for it, which takes longer than reading a large state.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _FileAt:
                 yield self._in_schema(rows, known)
 
     def _in_schema(self, rows: pa.Table, known: Sequence[str]) -> pa.Table:
-        """Rows in the columns of the schema; those in `known` are made, not read."""
+        """Rows in the columns of the schema; columns in `known` are made, not read."""
         zeros = pa.py_buffer(bytes(4 * (rows.num_rows + 1)))
         bounds = pa.Array.from_buffers(pa.int32(), rows.num_rows + 1, [None, zeros])
         columns = [
@@ -111,7 +111,7 @@ class _FileAt:
         return pa.table(columns, schema=self._schema)
 
     def _is_known(self, group: Group, field: pa.Field) -> bool:
-        """Whether the statistics tell that a column has only nulls, or only empty lists if its lists are never null."""
+        """Whether the statistics show that a column has only nulls, or only empty lists if its lists are never null."""
         if field.name not in self._places:
             return bool(field.name == CLUSTER_ID_FIELD.name)  # the file is of a release before the column
         if pa.types.is_list(field.type) == field.nullable:
@@ -188,14 +188,14 @@ def _has_texts(kind: pa.DataType) -> bool:
 
 
 def _nothing(kind: pa.DataType, bounds: pa.Array) -> pa.Array:
-    """Empty lists between the bounds, which are all zero; for another type that number of nulls."""
+    """Empty lists between the bounds, which are all zero; for another type, nulls in that number."""
     if not pa.types.is_list(kind):
         return pa.nulls(len(bounds) - 1, kind)
     return pa.ListArray.from_arrays(bounds, pa.nulls(0, kind.value_type))
 
 
 def _were_valid(intervals: pa.Table, offset: int) -> pa.ChunkedArray:
-    """Which rows were valid at the offset: bool by row."""
+    """A mask of the rows that were valid at the offset: bool by row."""
     at = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(offset.to_bytes(8, sys.byteorder))])[0]
     ends = intervals.column(TO)
     not_ended = pc.or_kleene(pc.greater(ends, at), pc.is_null(ends))

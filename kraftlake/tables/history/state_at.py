@@ -1,4 +1,4 @@
-"""The rows of a history table that were valid at an offset: without a replay, and from the files that can have them."""
+"""The rows of a history table that were valid at an offset: without a replay, from files that may have them."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def covering(lake: str | Location, table: str, moment: int | datetime | LogTime 
 
 
 def _offset_at(place: Location, state: TableState, moment: datetime | LogTime) -> int:
-    """The offset of a time in the log, or, if the log begins later, that of the table's last change up to that time."""
+    """The offset of a time in the log; if the log begins later, that of the table's last change up to that time."""
     from kraftlake.replay.queries.source import LogSource  # an offset does without
 
     log = LogSource.open(str(place))

@@ -70,7 +70,7 @@ class GatheredStates:
         return self._count
 
     def take(self) -> States:
-        """All of them; there are none afterwards."""
+        """Take all added states; none are left afterwards."""
         taken = self._states.part(0, self._count)
         self._states, self._count = States.room(0), 0
         return taken
@@ -85,7 +85,7 @@ class StateColumns(NamedTuple):
     """The names of racks, by number."""
 
     def tables(self, states: States) -> Iterator[pa.Table]:
-        """The rows of states, sorted by where they begin; each table is one row group of a file, with its dictionaries.
+        """The rows of states, sorted by their start; each table is one row group of a file, with its dictionaries.
 
         A reader of the states at an offset skips all row groups that begin after the offset.
         """

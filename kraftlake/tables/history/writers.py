@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class HistoryWriter(ChangesWriter):
-    """Gives the table the states that have ended, and keeps the open states."""
+    """Passes ended states to the table, and keeps the open states."""
 
     def table(self, lake: Location) -> HistoryTable:
         """The table in a lake; it takes the open rows from this writer."""
@@ -59,7 +59,7 @@ class PartitionHistoryWriter(HistoryWriter):
         self._racks = LeaderRacks({})
 
     def open(self, replay: LogReplay, begin: LogBegin, table: LakeTable | None = None) -> None:
-        """Begin with the partitions of the replay, each since when the table says.
+        """Initialize with the partitions of the replay, each since the start of its open row in the table.
 
         If the table covers nothing and the log starts above 0, the states are those of the oldest snapshot that covers
         the log's start, and begin at the snapshot's offset. Raises LakeError if table and log contradict each other.
@@ -78,7 +78,7 @@ class PartitionHistoryWriter(HistoryWriter):
         return open_state_tables(self._store.rows(), self._racks)
 
     def begun(self, state: ReplayState) -> ReplayState:
-        """The state of the replay, each partition since when its open row begins."""
+        """The state of the replay, in which each partition has the start of its open row."""
         leaders = state.image.topics.rows().merged().rows[:, LEADER]
         since, since_times = self._racks.begins(leaders, state.since, state.since_times)
         return attrs.evolve(state, since=since, since_times=since_times)
@@ -111,7 +111,7 @@ class SmallHistoryWriter(HistoryWriter):
         return iter([self._states.open_table()])
 
     def open(self, replay: LogReplay, begin: LogBegin, table: LakeTable | None = None) -> None:  # noqa: ARG002
-        """Begin with the states of the image, each since when the table says; raises as that of partitions."""
+        """Initialize with the states of the image, each since its start in the table; raises as for partitions."""
         assert isinstance(table, HistoryTable), "the table is the one of `table`"
         known = None if table.covered is None else entities_since(table, self.of.key)
 

@@ -24,7 +24,8 @@ _BROKERS_APART: Final = 1 << 10
 def local_change_table(changes: PartitionChanges, boundaries: DeltaBoundaries) -> pa.Table:
     """The rows of `local_changes/` of deltas, in order: ENCODED_SCHEMA.
 
-    By delta, broker, topic's name, partition and change. `changes` may have several changes of a partition in a delta.
+    Rows are sorted by delta, broker, topic's name, partition and change. `changes` may have several changes of a
+    partition in a delta.
     """
     changes = changes.by_delta()
     used = np.zeros(len(changes.names.topics), np.bool_)

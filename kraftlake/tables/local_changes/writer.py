@@ -17,7 +17,7 @@ class LocalChangesWriter(ChangesWriter):
     of_topics = True
 
     def begin_deltas(self, begin: LogBegin) -> None:
-        """Begin where the table ends; the rows of a load are added."""
+        """Initialize at the end of the table; the rows of a load are added."""
         if begin.is_load and begin.image.topics.partition_count:
             self.rows.add_table(local_change_table(changes_of_image(begin.image.topics), begin.boundaries))
 

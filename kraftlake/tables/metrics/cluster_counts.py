@@ -28,17 +28,17 @@ class ClusterCounter:
     """Updates the counts delta by delta; `counts` (int64[7], as ClusterCounts) are those after the last delta."""
 
     def __init__(self, begin: LogBegin) -> None:
-        """Begin with the counts there."""
+        """Initialize with the counts at the start."""
         counts = count_cluster(begin.image) if begin.counts is None else begin.counts
         self.counts = np.array(attrs.astuple(counts), np.int64)
 
     def take(self, offsets: Any, changes: Any, others: Iterable[OtherChange], *, with_first: bool) -> tuple[Any, Any]:
-        """Count deltas, at least one, that follow those before.
+        """Count deltas, at least one, that follow the earlier ones.
 
-        `offsets` (int64) are the last of each; `changes` are those that `topic_counts` gives, the sum of all shards,
-        and `others` those of all else.
-        Gives the deltas (int64[n], by number) that change a count or have an election, `with_first` the first as well;
-        and of each (int64[n, 9]) the counts after it, its unclean elections and those from the eligible replicas.
+        `offsets` (int64) are the last of each; `changes` are those of `topic_counts`, summed over all shards, and
+        `others` the changes of everything else. Returns the deltas (int64[n], by number) that change a count or have an
+        election, with `with_first` the first as well; and of each (int64[n, 9]) the counts after it, its unclean
+        elections and those from the eligible replicas.
         """
         growth, elections = changes[:, :_GROWTH], changes[:, _GROWTH:]
         brokers = {-1: (now := self.counts[:BROKERS])}
@@ -64,7 +64,7 @@ def _counted(broker: BrokerRegistration | None) -> Any:
 
 
 def topic_counts(changes: PartitionChanges, deltas: int) -> Any:
-    """By delta (int64[d, 6]) the growth of each count of topics, and the number of elections of each kind."""
+    """The growth of each count of topics, and the number of elections of each kind, by delta (int64[d, 6])."""
     topics = np.zeros((deltas, 1), np.int64)
     for of, sign in ((changes.created, 1), (changes.removed, -1)):
         np.add.at(topics[:, 0], of[:, 0], sign)

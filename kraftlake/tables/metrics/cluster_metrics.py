@@ -1,6 +1,6 @@
 """The Delta table `cluster_metrics/`: Kafka's controller counts, a row for each offset at which a count changes.
 
-The counts at any offset are those of the last row at or before it; `counts_by_minute` gives them for each minute.
+The counts at any offset are those of the last row at or before it; `counts_by_minute` returns them for each minute.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class ClusterMetricsWriter(ChangesWriter):
     description = CLUSTER_METRICS
 
     def begin_deltas(self, begin: LogBegin) -> None:
-        """Begin where the table ends; the rows of a load are added."""
+        """Initialize at the end of the table; the rows of a load are added."""
         self._waits = not (begin.any_delta or begin.is_load)
-        """Whether the first delta is still to come."""
+        """Whether the first delta is yet to come."""
         self._counter = ClusterCounter(begin)
         if begin.is_load:
             self._add(begin.boundaries, np.zeros(1, np.int64), np.append(self._counter.counts, (0, 0))[None])

@@ -1,4 +1,4 @@
-"""Shared by the commands that change a controlled lake: claim it, run commands, show their results."""
+"""Helpers of the commands that change a controlled lake: claim it, run commands, show their results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LAKE_ALONE = (
 
 
 class Change:
-    """One run of such a command; the first use of `controller` claims the lake."""
+    """A run of a command that changes a lake; the first use of `controller` claims the lake."""
 
     def __init__(self, call: Call, lake: str, *, take_over: bool) -> None:
         self.call = call
@@ -41,7 +41,7 @@ class Change:
 
     @functools.cached_property
     def controller(self) -> EmbeddedController:
-        """The lake's controller from now on. Check the command line before."""
+        """The lake's controller, claimed on first use. Check the command line before."""
         from kraftlake.controller.quorum.bootstrap import open_controlled
         from kraftlake.controller.quorum.embedded import EmbeddedController
 

@@ -1,4 +1,4 @@
-"""`kraftlake configs`, `quotas`, `acls` and `features`: what is set in a controlled lake."""
+"""`kraftlake configs`, `quotas`, `acls` and `features`: the settings of a controlled lake."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def isr(change: Change, *, partition: tuple[str, int], replicas: tuple[int, ...]
 
 
 def _why_not(error: ErrorCode, partition: PartitionRegistration) -> str | None:
-    """A sentence for an error that brokers get as a code only."""
+    """An explanation of an error that brokers get as a code only."""
     if error.name == "INVALID_REQUEST":
         shown = ",".join(map(str, partition.replicas))
         return f"An ISR has the leader {partition.leader} and others of the replicas {shown}, each once."

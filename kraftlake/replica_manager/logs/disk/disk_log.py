@@ -38,9 +38,9 @@ DELETED = ".deleted"
 class DiskPartitionLog(BasePartitionLog):
     """A `PartitionLog` of segments in a folder; `load_log` opens one.
 
-    What was appended outlives the process, and a power cut once it is below `recovery_point`. Segments are rolled and
-    deleted as in Kafka, but that an append of a follower may go on in a new segment. Compaction is not done here: a
-    follower takes what a compacting leader sends.
+    Appended records survive the process, and, below `recovery_point`, a power cut. Segments are rolled and deleted as
+    in Kafka, except that a follower's append may continue in a new segment. The log is not compacted here: a follower
+    copies the records of a compacting leader.
     """
 
     folder: str = attrs.field(kw_only=True)
@@ -48,18 +48,18 @@ class DiskPartitionLog(BasePartitionLog):
     clock: Clock = attrs.field(kw_only=True)
     _random: Random = attrs.field(kw_only=True, factory=Random)
     segments: list[LogSegment] = attrs.field(factory=list, init=False)
-    """By base offset; the last one is appended to."""
+    """The segments by base offset; the last one is appended to."""
     recovery_point: int = attrs.field(default=0, init=False)
     """The offset up to which the log is durable."""
     on_lowered: Callable[[], None] = attrs.field(default=lambda: None, init=False)
-    """Writes the checkpoints: the recovery point or the log start offset is lower than they may say."""
+    """Writes the checkpoints, because the recovery point or the log start offset is now below their values."""
     snapshots: ProducerSnapshots = attrs.field(init=False)
     _doomed: list[tuple[int, str]] = attrs.field(factory=list, init=False)
-    """When (epoch ms) to delete which files."""
+    """Files to delete, each with its time of deletion (epoch ms)."""
     _new_names: bool = attrs.field(default=False, init=False)
-    """Whether files were made or renamed since the folder was made durable."""
+    """Whether files were created or renamed since the last sync of the folder."""
     is_new_folder: bool = attrs.field(default=False, init=False)
-    """Whether a power cut may leave no folder of it."""
+    """Whether a power cut may remove the whole folder."""
     _flushed_ms: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -83,7 +83,7 @@ class DiskPartitionLog(BasePartitionLog):
 
     @property
     def starts_with_segment(self) -> bool:
-        """Whether the log start offset is that of the first segment; any thread may ask."""
+        """Whether the log start offset is the first segment's base offset; thread-safe."""
         first = next(iter(self.segments), None)  # none while the log begins anew
         return first is not None and self.log_start_offset <= first.base_offset
 
@@ -95,19 +95,19 @@ class DiskPartitionLog(BasePartitionLog):
             self._write_whole(PARTITION_METADATA, topic_id_content(topic_id))
 
     def load_epochs(self, entries: Sequence[tuple[int, int]]) -> None:
-        """Use the leader epochs that the checkpoint holds."""
+        """Load the leader epochs from the checkpoint."""
         self._epochs.load(entries)
 
     def fit_epochs(self) -> None:
-        """Remove epochs outside of the log, which a crash can leave."""
+        """Remove epochs outside the log, which a crash can leave."""
         self._epochs.truncate_from_end(self.log_end_offset)
         self._epochs.truncate_from_start(self.log_start_offset)
 
     def replay(self, run: BatchRun, segment: LogSegment) -> None:
-        """Take what batches say of epochs, producers and transactions, which recovery has found in a segment.
+        """Update epochs, producers and transactions from batches that recovery has found in a segment.
 
-        A power cut may bring back epochs that were stored before the log was truncated. As in Kafka, records below the
-        log's start tell only of epochs after the last one that is known.
+        A power cut may restore epochs that were stored before the log was truncated. As in Kafka, records below the log
+        start offset add only epochs after the last known one.
         """
         for part, deleted in zip(run.divided_at(self.log_start_offset), (True, False), strict=True):
             for epoch, first, last in () if part is None else part.epochs:
@@ -123,9 +123,9 @@ class DiskPartitionLog(BasePartitionLog):
         self._write_whole(LEADER_EPOCHS, leader_epochs_content(entries))
 
     def _write_whole(self, name: str, content: bytes) -> None:
-        """Write a file that has to be durable when the batches are: a log of which a power cut leaves none needs none.
+        """Write a file that has to be durable no earlier than the batches: an empty log needs no such file.
 
-        That spares most of the time in which a broker takes over partitions, or makes them.
+        This saves most of the time in which a broker takes over or creates partitions.
         """
         self.files.write_whole(f"{self.folder}/{name}", content, sync_name=False)
         self._new_names = True
@@ -152,7 +152,10 @@ class DiskPartitionLog(BasePartitionLog):
             )
 
     def _parts(self, run: BatchRun, origin: AppendOrigin) -> Iterator[BatchRun]:
-        """The batches by segment; a segment is rolled before its first ones. A leader's append is never divided."""
+        """Yield the batches by segment; each segment is rolled before its first batches.
+
+        A leader's append is never split.
+        """
         now = self.clock.milliseconds()
         while origin is AppendOrigin.REPLICATION and len(run) > 1 and self._should_roll(run, now):
             count = bisect_left(range(2, len(run)), True, key=lambda end: self._should_roll(run.part(0, end), now)) + 1
@@ -169,7 +172,7 @@ class DiskPartitionLog(BasePartitionLog):
         return run
 
     def roll(self, base_offset: int | None = None) -> LogSegment:
-        """Begin a segment at the log end, or at the later `base_offset`; an empty one there is used."""
+        """Start a segment at the log end, or at the later `base_offset`; an existing empty one is reused."""
         base = max(self.log_end_offset, base_offset or 0)
         if self.segments and self.active.base_offset == base and self.active.size == 0:
             return self.active
@@ -180,7 +183,7 @@ class DiskPartitionLog(BasePartitionLog):
         return self.begin_segment(base)
 
     def note_producers(self, offset: int) -> None:
-        """Write the producers' states, unless nothing was appended since they were written."""
+        """Write the producers' states, unless nothing was appended since the last snapshot."""
         if offset > (self.snapshots.offsets[-1] if self.snapshots.offsets else self.log_start_offset):
             self.snapshots.write(offset, self.producers.states())
 
@@ -205,7 +208,7 @@ class DiskPartitionLog(BasePartitionLog):
         self.active.note_aborted(ended)
 
     def segment_at(self, offset: int) -> int:
-        """The place of the segment that contains an offset."""
+        """The index of the segment that contains an offset."""
         return max(0, bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1)
 
     def _batches_from(self, offset: int) -> Iterator[LogBatch]:
@@ -239,13 +242,13 @@ class DiskPartitionLog(BasePartitionLog):
         self.reload_producers(offset)
 
     def _lower(self, offset: int) -> None:
-        """Lower the recovery point before records above it are removed: a power cut may tear what is appended then."""
+        """Lower the recovery point before records above it are removed: a power cut may corrupt later appends there."""
         if offset < self.recovery_point:
             self.recovery_point = offset
             self.on_lowered()
 
     def reload_producers(self, end: int) -> None:
-        """Take the producers' states before offset `end` from the last snapshot and the batches behind it.
+        """Load the producers' states before offset `end` from the last snapshot and the batches after it.
 
         As in Kafka, a snapshot at or below the log start offset does not count, and one is written at `end`.
         """
@@ -283,10 +286,10 @@ class DiskPartitionLog(BasePartitionLog):
         pass  # the next `delete_old_segments` does
 
     def delete_old_segments(self) -> int:
-        """Delete the oldest segments that the topic's retention or the log start offset allows; returns how many.
+        """Delete the oldest segments that the topic's retention or the log start offset allows; returns their number.
 
-        Their files are renamed now, and deleted by `delete_files` after file.delete.delay.ms. Never beyond the high
-        watermark.
+        Their files are renamed now, and deleted by `delete_files` after file.delete.delay.ms. No segment beyond the
+        high watermark is deleted.
         """
         config, now = self.config, self.clock.milliseconds()
         excess = self.size - config.retention_bytes if config.retention_bytes >= 0 else -1
@@ -318,17 +321,17 @@ class DiskPartitionLog(BasePartitionLog):
         return DELETE in self.config.cleanup_policy or COMPACT not in self.config.cleanup_policy
 
     def _age_of(self, segment: LogSegment) -> int:
-        """Its largest timestamp, else when its file was last changed."""
+        """Return a segment's largest timestamp, or the modification time of its file."""
         return (
             segment.largest_timestamp if segment.largest_timestamp >= 0 else self.files.modified_ms(segment.path(LOG))
         )
 
     def remove_after(self, segment: LogSegment) -> None:
-        """Remove all segments behind one, the last one first: a power cut must not leave a gap."""
+        """Remove all segments after one, the last one first: a power cut must not leave a gap."""
         self._remove(self.segments[: self.segments.index(segment) : -1])
 
     def _remove(self, segments: Sequence[LogSegment]) -> None:
-        """Take segments out of the log, durably; their files are deleted later, since a reader may have them."""
+        """Remove segments from the log, durably; their files are deleted later, since a reader may use them."""
         gone = {segment.base_offset for segment in segments}
         due = self.clock.milliseconds() + self.config.file_delete_delay_ms
         for segment in list(segments):
@@ -343,7 +346,7 @@ class DiskPartitionLog(BasePartitionLog):
             self.files.sync_folder(self.folder)
 
     def delete_files(self) -> None:
-        """Delete the files of removed segments whose time has come."""
+        """Delete the files of removed segments that are due."""
         now = self.clock.milliseconds()
         for due, path in self._doomed:
             if due <= now:
@@ -357,7 +360,7 @@ class DiskPartitionLog(BasePartitionLog):
             self.make_durable()
 
     def make_durable(self) -> None:
-        """Make everything durable that may not be, also where no record is new."""
+        """Make all data durable that may not be, even without new records."""
         if self.is_new_folder:
             self.files.sync_folder(self.directory)
             self.is_new_folder = False
@@ -369,7 +372,7 @@ class DiskPartitionLog(BasePartitionLog):
         self.recovery_point = self.log_end_offset
 
     def flush_if_due(self) -> None:
-        """Make the log durable where flush.ms have passed since the last time."""
+        """Make the log durable if flush.ms have passed since the last time."""
         if self.clock.milliseconds() - self._flushed_ms >= self.config.flush_ms:
             self.flush()
 
@@ -384,12 +387,12 @@ class DiskPartitionLog(BasePartitionLog):
         self._doomed = [(due, f"{folder}/{path.rpartition('/')[2]}") for due, path in self._doomed]
 
     def close(self) -> None:
-        """Write the producers' states and close the files; `flush` before it makes the log durable."""
+        """Write the producers' states and close the files; for a durable log, call `flush` first."""
         self.active.become_inactive()  # Kafka, if it opens the log next, takes the last entry for the largest timestamp
         self.note_producers(self.log_end_offset)
         self.close_files()
 
     def close_files(self) -> None:
-        """Close the files and write nothing, as where the disk has failed."""
+        """Close the files without writing, for instance after a disk failure."""
         for segment in self.segments:
             segment.close()

@@ -44,28 +44,28 @@ _log = get_logger(__name__)
 class DiskLogManager(BaseLogManager[DiskPartitionLog]):
     """A `LogManager` of directories on a disk, which `open_log_manager` opens.
 
-    It has no thread: whoever drives a broker calls `flush_logs`, `checkpoint`, `clean_logs` and `delete_files` from
-    time to time. `on_failure` gets the path of a directory that has failed, which is offline from then on. It is called
-    with the locks of whoever made the failed call: another thread is to call `ReplicaManager.handle_log_dir_failure`.
+    The manager has no thread: the broker's driver calls `flush_logs`, `checkpoint`, `clean_logs` and `delete_files`
+    periodically. `on_failure` gets the path of a directory that has failed, which is offline from then on. The callback
+    runs with the locks of the failed call: another thread has to call `ReplicaManager.handle_log_dir_failure`.
     """
 
     _opened: dict[str, LogDirectory] = attrs.field(factory=dict, init=False)
     _clock: Clock = attrs.field(kw_only=True)
     _random: Random = attrs.field(kw_only=True)
     stray_folders: list[str] = attrs.field(factory=list, init=False)
-    """The folders that `startup` has found to be strays, now or earlier. They are renamed, and never deleted."""
+    """The stray folders found by `startup`, now or earlier. Strays are renamed, and never deleted."""
     _doomed: list[tuple[int, str, str]] = attrs.field(factory=list, init=False)
-    """When (epoch ms) to delete which folder of which directory."""
+    """Folders to delete: time of deletion (epoch ms), directory and folder."""
     _checkpointing: RLock = attrs.field(factory=RLock, init=False)
-    """Held while a checkpoint is put together and written, by any thread: an older one must not replace a newer one."""
+    """Held while a checkpoint is built and written, by any thread: an older checkpoint must not replace a newer one."""
     guard: Callable[[TopicPartition], AbstractContextManager[object]] = attrs.field(
         default=lambda _: nullcontext(), init=False
     )
-    """Keeps other threads away from a replica's logs while the upkeep works on one of them."""
+    """Blocks other threads from a replica's logs during their maintenance."""
 
     @property
     def previous_broker_epoch(self) -> int:
-        """The broker epoch that all directories had at their last shutdown in order; −1 where there is no such.
+        """The broker epoch of all directories' last orderly shutdown; −1 without a common one.
 
         Source: kafka.log.LogManager.readBrokerEpochFromCleanShutdownFiles (KIP-966).
         """
@@ -73,14 +73,14 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         return epochs.pop() if len(epochs) == 1 and not self.offline else -1
 
     def add(self, directory: LogDirectory) -> None:
-        """Use a directory that was opened."""
+        """Add an opened directory."""
         self.directories[directory.path] = directory.directory_id
         self._opened[directory.path] = directory
 
     def startup(self, topics: Collection[str], is_stray: Callable[[Uuid | None, int], bool]) -> None:  # noqa: ARG002
-        """Load all logs; those of partitions that this broker should not have are set aside as strays.
+        """Load all logs; logs of partitions that this broker should not have are set aside as strays.
 
-        `is_stray` decides by topic id and partition number. Raises CorruptDataError where a replica has a log in two
+        `is_stray` decides by topic id and partition number. Raises CorruptDataError if a replica has a log in two
         directories, and as `load_log`.
         """
         self._in_each_directory(lambda directory: self._load_all(directory, is_stray))
@@ -107,7 +107,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         self._forget(directory, self._checkpoints[directory.path].keys() - self._logs.keys())
 
     def _in_each_directory(self, work: Callable[[LogDirectory], None]) -> None:
-        """Do something in each online directory; in one that fails, which is offline then, nothing more."""
+        """Run a function in each online directory; a directory that fails becomes offline and is skipped."""
         for directory in list(self._opened.values()):
             try:
                 work(directory)
@@ -167,7 +167,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         log.move_to(f"{log.directory}/{marked_name(log.topic_partition, self._unique(), mark)}")
 
     def _discard(self, log: DiskPartitionLog) -> None:
-        """Rename the folder, and delete it after file.delete.delay.ms: a reader may have its files."""
+        """Rename the folder, and delete it after file.delete.delay.ms: a reader may use its files."""
         log.close_files()
         self._rename(log, DELETE)
         due = self._clock.milliseconds() + log.config.file_delete_delay_ms
@@ -183,7 +183,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
             super().delete_logs(names, on_error)
 
     def _forget(self, directory: LogDirectory, names: Collection[TopicPartition]) -> None:
-        """Write checkpoints without these logs: another log under the name must not be taken for as long as this."""
+        """Rewrite the checkpoints without these logs: a new log of the same name must not inherit their offsets."""
         self._checkpoint(directory, without=names)
         marks = self._checkpoints.get(directory.path, {})
         if not marks.keys().isdisjoint(names):
@@ -218,7 +218,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         self._opened[directory].write_offsets(HIGH_WATERMARKS, high_watermarks)
 
     def flush_logs(self) -> None:
-        """Make those logs durable whose flush.ms have passed."""
+        """Make the logs durable whose flush.ms have passed."""
         self._with_logs(DiskPartitionLog.flush_if_due)
 
     def _with_logs(self, work: Callable[[DiskPartitionLog], object]) -> None:
@@ -231,7 +231,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         self._in_each_directory(of_directory)
 
     def checkpoint(self) -> None:
-        """Write down how far each log is durable and where it starts, so that a restart checks only what is after.
+        """Write the checkpoints of recovery points and start offsets, so that a restart checks only later records.
 
         Kafka does so once a minute. Directories whose logs are not all loaded yet keep their checkpoints.
         """
@@ -248,12 +248,12 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
             directory.write_offsets(LOG_STARTS, starts)
 
     def clean_logs(self) -> None:
-        """Delete what retention allows, and files whose time to be deleted has come. Kafka does so every 5 minutes."""
+        """Delete segments by retention, and files that are due for deletion. Kafka does so every 5 minutes."""
         self._with_logs(DiskPartitionLog.delete_old_segments)
         self.delete_files()
 
     def delete_files(self) -> None:
-        """Delete files and folders whose time to be deleted has come."""
+        """Delete files and folders that are due for deletion."""
         self._with_logs(DiskPartitionLog.delete_files)
         now = self._clock.milliseconds()
 
@@ -267,7 +267,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         self._in_each_directory(delete_folders)
 
     def _has(self, log: DiskPartitionLog) -> bool:
-        """Whether a log was not deleted or replaced meanwhile."""
+        """Whether a log still exists, neither deleted nor replaced."""
         name = log.topic_partition
         return log in (self._logs.get(name), self._future_logs.get(name)) and log.directory in self._opened
 
@@ -276,7 +276,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         return [log for log in every if log.directory == directory.path]
 
     def shutdown(self, broker_epoch: int) -> None:
-        """Make everything durable and close it; a directory whose logs all are needs no recovery."""
+        """Make all logs durable and close them; a directory whose logs are all durable needs no recovery."""
 
         def close(directory: LogDirectory) -> None:
             for log in self._logs_in(directory):
@@ -288,7 +288,7 @@ class DiskLogManager(BaseLogManager[DiskPartitionLog]):
         self._in_each_directory(close)
 
     def abandon(self) -> None:
-        """Close all files as a process does that is killed: nothing is written."""
+        """Close all files without writing, as if the process were killed."""
 
         def close(directory: LogDirectory) -> None:
             for log in self._logs_in(directory):
@@ -310,10 +310,10 @@ def open_log_manager(
     files: Files | None = None,
     random: Random | None = None,
 ) -> DiskLogManager:
-    """Open log directories, which are made and get an identity where they are new; `startup` loads the logs.
+    """Open log directories; new ones are created with an identity. `startup` loads the logs.
 
-    One that can't be used is offline from the start. Raises UsageError for a directory of another cluster or node or
-    one that a running node holds, KafkaStorageError where none can be used.
+    An unusable directory is offline from the start. Raises UsageError for a directory of another cluster or node, and
+    for one locked by a running node, KafkaStorageError if no directory is usable.
     """
     random = random or Random()  # noqa: S311 - jitter and names
     manager = DiskLogManager({}, defaults, topic_configs, clock=clock, random=random)

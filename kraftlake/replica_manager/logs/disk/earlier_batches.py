@@ -1,7 +1,7 @@
-"""The search for a producer's earlier batches in the segments of a log.
+"""Search for a producer's earlier batches in the segments of a log.
 
-Kafka's format of producer snapshots has the last batch of each producer alone. A client that repeats an earlier one has
-to learn that it was appended.
+Kafka's producer snapshots have only the last batch of each producer. A client that repeats an earlier batch has to
+learn that it was already appended.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from kraftlake.runtime.log import get_logger
 _log = get_logger(__name__)
 
 SEARCHED_BYTES: Final = 256 * 1024 * 1024
-"""How far back batches are searched.
+"""The number of bytes before the log's end in which batches are searched.
 
-The batches that a producer may repeat were in flight together, for request.timeout.ms (30 s) at most: one of them lies
-further back only in a partition that gets more than 8 MiB a second.
+The batches that a producer may repeat were in flight together, for at most request.timeout.ms (30 s): one of them is
+further back only in a partition with more than 8 MiB per second.
 """
 _READ: Final = 1024 * 1024
-"""Bytes that are read at once."""
-"""The place of the producer id in a batch's header."""
+"""The number of bytes per read."""
+"""The index of the producer id in a batch's header."""
 
 
 def earlier_batches(segments: Sequence[LogSegment], producer_id: int, offset: int) -> Iterator[LogBatch]:
-    """The batches of a producer in the last `SEARCHED_BYTES` before `offset`, the last one first.
+    """Yield a producer's batches in the last `SEARCHED_BYTES` before `offset`, the last one first.
 
     A damaged batch ends the search.
     """
@@ -51,9 +51,9 @@ def earlier_batches(segments: Sequence[LogSegment], producer_id: int, offset: in
 
 
 def _pieces(segment: LogSegment, offset: int) -> Iterator[tuple[int, int]]:
-    """Begin and end of the pieces of a segment before the batch that contains `offset`, the last piece first.
+    """Yield the start and the end of a segment's pieces before the batch that contains `offset`, the last piece first.
 
-    A piece has at least `_READ` bytes, but for the first of the segment, and begins at an entry of the offset index.
+    A piece has at least `_READ` bytes, except the segment's first one, and begins at an entry of the offset index.
     """
     entries = segment.offsets
     stop = segment.position_of(offset)
@@ -70,7 +70,7 @@ def _last_of(producer_id: int, file: LogFile, start: int, stop: int) -> Iterator
 
 
 def _producers(file: LogFile, position: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The position of each batch from `position` to `stop`, and its producer id. Raises CorruptRecordError."""
+    """Yield the position and the producer id of each batch from `position` to `stop`. Raises CorruptRecordError."""
     while position < stop and len(data := file.read(position, min(stop - position, _READ))) >= HEADER.size:
         size = 0
         for start, size, header in headers(data):  # noqa: B007 - the last end is how much was gone over

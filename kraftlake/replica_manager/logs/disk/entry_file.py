@@ -1,4 +1,4 @@
-"""A file of entries of one size, in the order of their first number: the form of a segment's indexes."""
+"""A file of fixed-size entries, sorted by one number: the form of a segment's indexes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kraftlake.replica_manager.logs.disk.files import LogFile
 
 
 class EntryFile:
-    """The entries of an index; they are read from the file, none is kept in memory but the last.
+    """The entries of an index; they are read from the file, and only the last one is kept in memory.
 
-    `column` is the place of the number by which entries are ordered and found.
+    `column` is the index of the number by which entries are sorted and searched.
     """
 
     __slots__ = ("_column", "_entry", "_last", "count", "file")
@@ -27,7 +27,7 @@ class EntryFile:
             self._trim()
 
     def _trim(self) -> None:
-        """Cut the zeros off that Kafka allocates for an index before it is used."""
+        """Remove the trailing zeros that Kafka preallocates for an index."""
         count = bisect_left(range(self.count), True, lo=1, key=lambda index: not any(self[index]))
         self.truncate(count if count > 1 or any(self[0]) else 0)
 
@@ -53,7 +53,7 @@ class EntryFile:
         return self._last
 
     def append(self, *values: int) -> None:
-        """Add entries at the end, their numbers one after the other."""
+        """Append entries, given as a flat sequence of numbers."""
         if not values:
             return
         form = self._entry.format[1:]
@@ -63,7 +63,7 @@ class EntryFile:
         self._last = values[-len(form) :]
 
     def up_to(self, value: int) -> int:
-        """The number of entries whose number is at most `value`."""
+        """The number of entries with a number of at most `value`."""
         if self.last is not None and self.last[self._column] <= value:
             return self.count
         return bisect_right(range(self.count), value, key=lambda index: int(self[index][self._column]))

@@ -1,4 +1,4 @@
-"""The calls to a file system that logs make, so that a simulation can give them another one."""
+"""The file system interface of logs, which a simulation can replace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlake.runtime.whole_file import sync_folder, write_whole
 
 
 class LogFile(Protocol):
-    """An open file that grows at its end. Nothing of it is sure to outlive a power cut before `sync`."""
+    """An open file that grows at its end. Content is durable only after `sync`."""
 
     @property
     def size(self) -> int:
@@ -22,62 +22,62 @@ class LogFile(Protocol):
         """Write at the end."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position` on, fewer only at the end of the file."""
+        """Read up to `size` bytes from `position`, fewer only at the end of the file."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes."""
+        """Truncate the file to `size` bytes."""
 
     def sync(self) -> None:
         """Make the content durable."""
 
     def lock(self) -> bool:
-        """Take the file for this process alone until it is closed; returns False where another has it."""
+        """Lock the file for this process until it is closed; returns False if another process holds the lock."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
 
 
 class Files(Protocol):
     """The files of a log directory. Any call may raise OSError.
 
-    A new, renamed or deleted name is not sure to outlive a power cut before `sync_folder`.
+    A new, renamed or deleted name is durable only after `sync_folder`.
     """
 
     def open(self, path: str) -> LogFile:
-        """Open a file, which is made where there is none."""
+        """Open a file; a missing one is created."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether a file or folder exists."""
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is a folder."""
+        """Whether a folder exists."""
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted."""
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder; one that is there is left as it is."""
+        """Create a folder, unless it exists."""
 
     def read(self, path: str) -> bytes:
-        """The whole content of a file."""
+        """Return the whole content of a file."""
 
     def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
-        """Write or replace a file, durably and whole or not at all.
+        """Write or replace a file, durably and atomically.
 
         Without `sync_name` a power cut before `sync_folder` may leave the old file, or none.
         """
 
     def rename(self, path: str, new_path: str) -> None:
-        """Rename a file that is not open, or a folder; a file at the new path is replaced."""
+        """Rename a closed file, or a folder; a file at the new path is replaced."""
 
     def delete(self, path: str) -> None:
         """Delete a file; a missing one is no error."""
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder with all that is in it; a missing one is no error."""
+        """Delete a folder with its content; a missing one is no error."""
 
     def modified_ms(self, path: str) -> int:
-        """When the content was last changed, in epoch ms."""
+        """The time of the last change of the content, in epoch ms."""
 
     def sync_folder(self, folder: str) -> None:
         """Make the names in a folder durable."""
@@ -90,15 +90,15 @@ class DiskFiles:
         self._open = OpenFiles()
 
     def open(self, path: str) -> DiskFile:
-        """Open a file, which is made where there is none."""
+        """Open a file; a missing one is created."""
         return self._open.open(path)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether a file or folder exists."""
         return Path(path).exists()
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is a folder."""
+        """Whether a folder exists."""
         return Path(path).is_dir()
 
     def names(self, folder: str) -> list[str]:
@@ -106,15 +106,15 @@ class DiskFiles:
         return sorted(self._open.with_descriptors(lambda: os.listdir(folder)))  # noqa: PTH208 - names, not paths
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder; one that is there is left as it is."""
+        """Create a folder, unless it exists."""
         Path(folder).mkdir(exist_ok=True)
 
     def read(self, path: str) -> bytes:
-        """The whole content of a file."""
+        """Return the whole content of a file."""
         return self._open.with_descriptors(Path(path).read_bytes)
 
     def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
-        """Write a temporary file, fsync it, rename it, and fsync the folder unless that comes later."""
+        """Write a temporary file, fsync and rename it; fsync the folder if `sync_name`."""
         self._open.with_descriptors(lambda: write_whole(Path(path), [data], sync_name=sync_name))
 
     def rename(self, path: str, new_path: str) -> None:
@@ -126,12 +126,12 @@ class DiskFiles:
         Path(path).unlink(missing_ok=True)
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder with all that is in it."""
+        """Delete a folder with its content."""
         if Path(folder).exists():
             self._open.with_descriptors(lambda: shutil.rmtree(folder))
 
     def modified_ms(self, path: str) -> int:
-        """When the content was last changed, in epoch ms."""
+        """The time of the last change of the content, in epoch ms."""
         return Path(path).stat().st_mtime_ns // 1_000_000
 
     def sync_folder(self, folder: str) -> None:

@@ -1,4 +1,4 @@
-"""Files of a log directory whose first failed call takes the directory offline."""
+"""The files of a log directory; the first failed call takes the directory offline."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ T = TypeVar("T")
 class GuardedFiles:
     """`Files` of one log directory: an OSError goes to `on_failure`, and is raised as KafkaStorageError.
 
-    Where the process has no descriptor left, the error is raised alone: the directory is sound. After any other error
-    no call is made: what a failed fsync has lost must not be taken for durable by the next one.
-    Source: org.apache.kafka.storage.internals.log.LogDirFailureChannel.
+    If the process has no descriptor left, the error is only raised: the directory is sound. After any other error no
+    call is made: data lost by a failed fsync must not count as durable after the next one. Source:
+    org.apache.kafka.storage.internals.log.LogDirFailureChannel.
     """
 
     _files: Files
@@ -31,7 +31,7 @@ class GuardedFiles:
     failed: bool = attrs.field(default=False, init=False)
 
     def run(self, what: str, path: str, call: Callable[[], T]) -> T:
-        """The result of a call; `what` it does is a word for the message."""
+        """Return the result of a call; `what` is the verb in the error message."""
         if self.failed:
             raise KafkaStorageError(f"{path} is not {what}: the log directory {self.directory} is offline.")
         try:
@@ -50,15 +50,15 @@ class GuardedFiles:
             ) from error
 
     def open(self, path: str) -> LogFile:
-        """Open a file, which is made where there is none."""
+        """Open a file; a missing one is created."""
         return _GuardedFile(self, path, self.run("opened", path, lambda: self._files.open(path)))
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether a file or folder exists."""
         return self.run("read", path, lambda: self._files.exists(path))
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is a folder."""
+        """Whether a folder exists."""
         return self.run("read", path, lambda: self._files.is_folder(path))
 
     def names(self, folder: str) -> list[str]:
@@ -66,15 +66,15 @@ class GuardedFiles:
         return self.run("read", folder, lambda: self._files.names(folder))
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder; one that is there is left as it is."""
+        """Create a folder, unless it exists."""
         self.run("made", folder, lambda: self._files.make_folder(folder))
 
     def read(self, path: str) -> bytes:
-        """The whole content of a file."""
+        """Return the whole content of a file."""
         return self.run("read", path, lambda: self._files.read(path))
 
     def write_whole(self, path: str, data: bytes, *, sync_name: bool = True) -> None:
-        """Write or replace a file, durably and whole or not at all."""
+        """Write or replace a file, durably and atomically."""
         self.run("written", path, lambda: self._files.write_whole(path, data, sync_name=sync_name))
 
     def rename(self, path: str, new_path: str) -> None:
@@ -86,11 +86,11 @@ class GuardedFiles:
         self.run("deleted", path, lambda: self._files.delete(path))
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder with all that is in it."""
+        """Delete a folder with its content."""
         self.run("deleted", folder, lambda: self._files.delete_folder(folder))
 
     def modified_ms(self, path: str) -> int:
-        """When the content was last changed, in epoch ms."""
+        """The time of the last change of the content, in epoch ms."""
         return self.run("read", path, lambda: self._files.modified_ms(path))
 
     def sync_folder(self, folder: str) -> None:

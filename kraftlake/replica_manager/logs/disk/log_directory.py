@@ -1,4 +1,4 @@
-"""One log directory of a broker: its identity, its lock and the checkpoints in it, in Kafka's format.
+"""One log directory of a broker: its identity, its lock and its checkpoints, in Kafka's format.
 
 Source: org.apache.kafka.storage.internals.log.LogManager, CleanShutdownFileHandler and
 org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile.
@@ -35,24 +35,24 @@ _WRITTEN: Final = (META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINTS, LOG_STARTS,
 
 @attrs.define(eq=False, kw_only=True)
 class LogDirectory:
-    """A directory that this process has locked."""
+    """A log directory that this process has locked."""
 
     path: str
     files: Files = attrs.field(repr=False)
     directory_id: Uuid
     was_clean: bool
-    """Whether the broker that used it last has shut down in order."""
+    """Whether the last broker that used the directory shut down in order."""
     broker_epoch: int
-    """The broker epoch of that broker, −1 where it is not known or the shutdown was not in order."""
+    """The epoch of that broker, −1 if unknown or after a disorderly shutdown."""
     _lock: LogFile = attrs.field(repr=False)
     is_loaded: bool = attrs.field(default=False, init=False)
-    """Whether all logs in it are known, so that a checkpoint of those that are known forgets none."""
+    """Whether all logs in the directory are known, so that a checkpoint of the known ones is complete."""
 
     @classmethod
     def open(cls, path: str, files: Files, *, cluster_id: str, node_id: int, new_id: Uuid) -> LogDirectory:
-        """Lock a directory, which gets an identity where it has none; `new_id` is its id then.
+        """Lock a directory; one without an identity gets the id `new_id`.
 
-        Raises UsageError for a directory of another cluster or node, or one that a running node holds.
+        Raises UsageError for a directory of another cluster or node, and for one locked by a running node.
         """
         _make(path, files)
         lock = files.open(f"{path}/{LOCK}")
@@ -75,10 +75,10 @@ class LogDirectory:
         )
 
     def begin_use(self) -> None:
-        """Forget, durably and before any log is loaded, that the last shutdown was in order.
+        """Delete the clean-shutdown marker, durably, before any log is loaded.
 
-        A broker that ends before has changed no log, so that the next one may still go by that shutdown.
-        Source: kafka.log.LogManager.loadLogs.
+        A broker that ends earlier has changed no log, so the next one may still rely on the marker. Source:
+        kafka.log.LogManager.loadLogs.
         """
         self.files.delete(f"{self.path}/{CLEAN_SHUTDOWN}")
         self.files.sync_folder(self.path)
@@ -89,7 +89,7 @@ class LogDirectory:
         return [folder for folder in found if folder is not None and self.files.is_folder(f"{self.path}/{folder.name}")]
 
     def offsets(self, checkpoint: str) -> dict[TopicPartition, int]:
-        """The offsets in a checkpoint; of one that is missing or damaged none, so that all is checked."""
+        """The offsets in a checkpoint; none for a missing or damaged file, so that all data is checked."""
         path = f"{self.path}/{checkpoint}"
         if not self.files.exists(path):
             return {}
@@ -105,7 +105,7 @@ class LogDirectory:
         self.files.write_whole(f"{self.path}/{checkpoint}", offsets_content(rows))
 
     def close(self, *, broker_epoch: int | None) -> None:
-        """Give the lock back; with `broker_epoch` all logs are durable and closed, and the next start checks none."""
+        """Release the lock; with `broker_epoch` all logs are durable and closed, and the next start checks none."""
         if broker_epoch is not None:
             content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
             self.files.write_whole(f"{self.path}/{CLEAN_SHUTDOWN}", content.encode())
@@ -113,7 +113,7 @@ class LogDirectory:
 
 
 def _make(path: str, files: Files) -> None:
-    """Make a folder and those that it lies in, where they are missing."""
+    """Create a folder and its missing parents."""
     if not files.exists(path):
         parent = posixpath.dirname(path)
         if parent not in ("", path):
@@ -123,7 +123,10 @@ def _make(path: str, files: Files) -> None:
 
 
 def _epoch_in(marker: bytes) -> int:
-    """The broker epoch in a clean-shutdown marker; −1 for one without, as Kafka before 4.0 writes it."""
+    """Return the broker epoch in a clean-shutdown marker.
+
+    −1 for a marker without one, as written by Kafka before 4.0.
+    """
     try:
         return int(json.loads(marker)["brokerEpoch"])
     except (ValueError, TypeError, KeyError):

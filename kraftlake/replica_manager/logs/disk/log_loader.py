@@ -1,4 +1,4 @@
-"""Opens the log of a replica, and mends what a crash has left.
+"""Opens the log of a replica, and repairs it after a crash.
 
 Source: org.apache.kafka.storage.internals.log.LogLoader.
 """
@@ -42,14 +42,14 @@ T = TypeVar("T")
 _SEGMENT_FILE: Final = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex)")
 _CLEANED: Final = ".cleaned"
 _SWAP: Final = ".swap"
-"""The suffixes by which Kafka's cleaner exchanges segments: those of the second are whole, those of the first not."""
+"""The suffixes of segments that Kafka's cleaner exchanges: incomplete ones with the first, complete with the second."""
 
 
 @attrs.frozen(kw_only=True)
 class StoredState:
-    """What a directory's checkpoints say of a log.
+    """The state of a log according to its directory's checkpoints.
 
-    `clean` says that the broker shut down in order, so that nothing needs recovery; else everything from
+    `clean` means an orderly shutdown of the broker, after which nothing needs recovery; otherwise all data from
     `recovery_point` on is checked.
     """
 
@@ -70,11 +70,11 @@ def load_log(
     stored: StoredState = StoredState(),
     random: Random | None = None,
 ) -> DiskPartitionLog:
-    """Open the log of a replica in a `directory`, which is made where there is none; `folder` is `foo-0` by default.
+    """Open the log of a replica in a `directory`, created if missing; `folder` is `foo-0` by default.
 
-    After a crash every batch from the recovery point on is checked, what is not whole is cut off with all that follows,
-    and indexes, leader epochs and producers' states are made from the batches. Raises InconsistentTopicIdError where
-    partition.metadata names another topic, CorruptDataError for a file of text that Kafka does not start with,
+    After a crash every batch from the recovery point on is checked, the log is truncated at the first incomplete one,
+    and indexes, leader epochs and producers' states are rebuilt from the batches. Raises InconsistentTopicIdError if
+    partition.metadata names another topic, CorruptDataError for a text file with which Kafka does not start,
     UnsupportedForMessageFormatError for a log that begins with records of format 0 or 1, or in which recovery finds
     some.
     """
@@ -116,7 +116,7 @@ def load_log(
 
 
 def _recover(log: DiskPartitionLog, segment: LogSegment, *, cut: bool) -> bool:
-    """Make a segment's indexes, and what the log knows of it, from its batches; returns whether it was cut."""
+    """Rebuild a segment's indexes, and the log's state, from its batches; returns whether the segment was truncated."""
     size = segment.size
     log.reload_producers(segment.base_offset)
     end = segment.base_offset
@@ -131,7 +131,7 @@ def _recover(log: DiskPartitionLog, segment: LogSegment, *, cut: bool) -> bool:
 
 
 def _settle(log: DiskPartitionLog, stored: StoredState) -> None:
-    """Set the log's offsets by its segments, and fit epochs and producers to them."""
+    """Set the log's offsets from its segments, and adapt epochs and producers to them."""
     if not log.segments:
         log.begin_segment(stored.log_start_offset)
     with _damage_named(log.active):
@@ -165,7 +165,7 @@ def _damage_named(segment: LogSegment) -> Iterator[None]:
 
 
 def _finish_exchanges(files: Files, folder: str) -> None:
-    """Delete what was to be deleted or was being written, and finish or undo an exchange by Kafka's cleaner."""
+    """Delete files marked for deletion and incomplete files, and finish or undo an exchange by Kafka's cleaner."""
     names = files.names(folder)
     cleaned = [name for name in names if name.endswith(_CLEANED)]
     first_cleaned = min((name[:20] for name in cleaned), default="~")
@@ -210,7 +210,7 @@ def _parsed(files: Files, path: str, parse: Callable[[bytes], T]) -> T:
 
 
 def _open_segments(log: DiskPartitionLog) -> None:
-    """Open the segments that are there; indexes without a log are deleted."""
+    """Open the existing segments; indexes without a log are deleted."""
     found = [name for name in map(_SEGMENT_FILE.fullmatch, log.files.names(log.folder)) if name is not None]
     logs = sorted(int(name[1]) for name in found if name[2] == LOG)
     for name in found:

@@ -32,7 +32,7 @@ OFFSET_ENTRY: Final = Struct(">ii")
 TIME_ENTRY: Final = Struct(">qi")
 """The largest timestamp up to a batch, and the last offset of the batch that has it, relative to the base offset."""
 TRANSACTION_ENTRY: Final = Struct(">hqqqq")
-"""Version, producer id, first offset, last offset, last stable offset."""
+"""An aborted transaction: version, producer id, first offset, last offset, last stable offset."""
 
 LOG: Final = ".log"
 OFFSET_INDEX: Final = ".index"
@@ -41,14 +41,14 @@ TRANSACTION_INDEX: Final = ".txnindex"
 SUFFIXES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 _CHUNK: Final = 64 * 1024
 _CHECKED: Final = 1024 * 1024
-"""Bytes that are checked at once."""
+"""The number of bytes checked at once."""
 _LARGEST_RELATIVE_OFFSET: Final = (1 << 31) - 1
 
 
 def batches_in(file: LogFile, position: int = 0) -> Iterator[tuple[int, LogBatch]]:
-    """Position and content of the whole batches from `position` on; a cut-off batch at the end is left out.
+    """Yield the position and content of the whole batches from `position` on; a truncated last batch is skipped.
 
-    Raises CorruptRecordError at bytes that are no batch.
+    Raises CorruptRecordError at bytes that are not a batch.
     """
     while (data := file.read(position, _CHUNK)) and len(data) >= HEADER.size:
         start = position
@@ -71,9 +71,9 @@ def file_name(base_offset: int, suffix: str) -> str:
 
 @attrs.define(eq=False, kw_only=True)
 class LogSegment:
-    """The files of one segment; `folder` is that of the partition.
+    """The files of one segment; `folder` is the partition's.
 
-    The transaction index is made with its first entry. Source: org.apache.kafka.storage.internals.log.LogSegment.
+    The transaction index is created with its first entry. Source: org.apache.kafka.storage.internals.log.LogSegment.
     """
 
     files: Files = attrs.field(repr=False)
@@ -93,7 +93,7 @@ class LogSegment:
     _unindexed: int = attrs.field(init=False, default=0)
     """The bytes since the last entry of the offset index."""
     _newest: tuple[int, int] | None = attrs.field(init=False, default=None)
-    """The first offset of what was appended last, and its position: who is caught up reads from there."""
+    """The first offset and the position of the last append, from which caught-up followers read."""
 
     def __attrs_post_init__(self) -> None:
         self.log = self.files.open(self.path(LOG))
@@ -107,7 +107,7 @@ class LogSegment:
         self._take_indexed_timestamp()
 
     def path(self, suffix: str) -> str:
-        """The path of one of its files."""
+        """The path of the segment's file with a suffix."""
         return f"{self.folder}/{file_name(self.base_offset, suffix)}"
 
     @property
@@ -117,14 +117,14 @@ class LogSegment:
 
     @property
     def is_sound(self) -> bool:
-        """Whether its indexes are there, and end with whole entries within the log."""
+        """Whether the indexes exist, and end with whole entries within the log."""
         indexes = [self.offsets, self.times, *([] if self.transactions is None else [self.transactions])]
         last = self.offsets.last
         whole = self._indexed and all(index.is_whole for index in indexes)
         return whole and (last is None or last[1] < max(self.size, 1))
 
     def should_roll(self, run: BatchRun, config: LogConfig, now_ms: int) -> bool:
-        """Whether the next batches belong into a new segment."""
+        """Whether the next batches require a new segment."""
         full = config.segment_index_bytes
         return (
             self.size > config.segment_bytes - run.size
@@ -135,7 +135,7 @@ class LogSegment:
         )
 
     def _waited_ms(self, newest: int, now_ms: int) -> int:
-        """By the records' timestamps, else by the clock."""
+        """Return the segment's age by the records' timestamps, or else by the clock."""
         if self._first_timestamp is None and self.size:
             self._first_timestamp = next(batch.max_timestamp for _, batch in batches_in(self.log))
         if self._first_timestamp is not None and self._first_timestamp >= 0:
@@ -143,7 +143,7 @@ class LogSegment:
         return now_ms - self.created_ms
 
     def append(self, run: BatchRun, index_interval_bytes: int) -> None:
-        """Write batches at the end, with an index entry after each `index_interval_bytes`."""
+        """Append batches, with an index entry after each `index_interval_bytes`."""
         position = self.log.size
         if position == 0:
             self._first_timestamp = run.max_timestamp
@@ -191,11 +191,11 @@ class LogSegment:
         return next((place for place, _ in self._placed_from(offset)), self.size)
 
     def batches_from(self, offset: int) -> Iterator[LogBatch]:
-        """The batch that contains `offset`, or the first one after it, and those behind it."""
+        """Yield the batch that contains `offset`, or the first one after it, and all later ones."""
         return (batch for _, batch in self._placed_from(offset))
 
     def _placed_from(self, offset: int) -> Iterator[tuple[int, LogBatch]]:
-        """The same with their positions."""
+        """Yield the same batches with their positions."""
         if self._newest is not None and offset >= self._newest[0]:
             start = self._newest[1]
         else:
@@ -204,14 +204,14 @@ class LogSegment:
         return dropwhile(lambda placed: placed[1].last_offset < offset, batches_in(self.log, start))
 
     def batches_with(self, timestamp: int) -> Iterator[LogBatch]:
-        """Batches among which is the first that has a record at or after `timestamp` (epoch ms)."""
+        """Yield batches, among them the first one with a record at or after `timestamp` (epoch ms)."""
         known = self.times.up_to(timestamp - 1)
         return self.batches_from(self.base_offset + self.times[known - 1][1] if known else self.base_offset)
 
     def drop_stale_entries(self) -> None:
-        """Cut index entries off the end that are not true.
+        """Remove invalid entries from the end of the indexes.
 
-        Kafka neither trims the indexes of the last segment when it closes them, nor clears what a truncation removes.
+        Kafka neither trims the indexes of the last segment on close, nor clears the entries that a truncation removes.
         """
         while (last := self.offsets.last) is not None and self._batch_end(last[1]) != self.base_offset + last[0]:
             self.offsets.truncate(len(self.offsets) - 1)
@@ -222,7 +222,7 @@ class LogSegment:
             self.times.truncate(len(self.times) - 1)
 
     def _batch_end(self, position: int) -> int | None:
-        """The last offset of the batch at a position, None where no batch begins."""
+        """Return the last offset of the batch at a position, None if no batch begins there."""
         try:
             return next((batch.last_offset for _, batch in batches_in(self.log, position)), None)
         except CorruptRecordError:
@@ -242,7 +242,7 @@ class LogSegment:
         self._offset_of_largest = self.base_offset + offset
 
     def find_largest_timestamp(self) -> None:
-        """From the last entry of the time index, and the batches after it."""
+        """Find the largest timestamp in the last entry of the time index and the batches after it."""
         self._take_indexed_timestamp()
         last_indexed = self.offsets.last
         for _, batch in batches_in(self.log, 0 if last_indexed is None else last_indexed[1]):
@@ -250,7 +250,7 @@ class LogSegment:
                 self.largest_timestamp, self._offset_of_largest = batch.max_timestamp, batch.last_offset
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Remove the batches with records at or after `offset`, and what the indexes have of them."""
+        """Remove the batches with records at or after `offset`, and their index entries."""
         position = self.position_of(offset)
         relative = offset - self.base_offset
         self.offsets.truncate(self.offsets.up_to(relative - 1))
@@ -266,17 +266,17 @@ class LogSegment:
         self.find_largest_timestamp()
 
     def check_format(self, position: int = 0) -> None:
-        """Raise UnsupportedForMessageFormatError where records of an older format begin at a position."""
+        """Raise UnsupportedForMessageFormatError if records of an older format begin at a position."""
         size = old_size(self.log.read(position, OLD_HEADER.size))
         if 0 < size <= self.size - position:
             refuse_old_format(self.log.read(position, size))
 
     def recover(self, index_interval_bytes: int, *, cut: bool) -> Iterator[BatchRun]:
-        """Check every batch and make the indexes anew; gives batches after they are indexed.
+        """Check every batch and rebuild the indexes; yields each batch once it is indexed.
 
-        With `cut`, what is not whole behind the last sound batch is cut off when that was given, and so is a batch
-        whose offset, which no checksum covers, does not follow. Otherwise it raises CorruptRecordError or
-        UnexpectedAppendOffsetError, and UnsupportedForMessageFormatError in any case.
+        With `cut`, bytes after the last valid batch are cut off, and so is a batch with a wrong offset, which no
+        checksum covers. Otherwise the method raises CorruptRecordError or UnexpectedAppendOffsetError, and in any case
+        UnsupportedForMessageFormatError.
         """
         self.offsets.truncate(0)
         self.times.truncate(0)
@@ -305,7 +305,7 @@ class LogSegment:
         self.become_inactive()
 
     def become_inactive(self) -> None:
-        """Note the largest timestamp in the time index, by which the segment's age is known."""
+        """Note the largest timestamp in the time index, which determines the segment's age."""
         self._index_time()
 
     def sync(self) -> None:

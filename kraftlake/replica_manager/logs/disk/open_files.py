@@ -1,4 +1,7 @@
-"""Log files on a disk. A broker may have more of them than a process may have descriptors: the files share those."""
+"""Log files on a disk.
+
+A broker may have more files than a process may have descriptors: the files share the descriptors.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +19,27 @@ from typing import Final, TypeVar
 import attrs
 
 NO_DESCRIPTOR_LEFT: Final = frozenset({errno.EMFILE, errno.ENFILE})
-"""The errors of a process, or a machine, that has as many files open as it may."""
+"""The errors of a process, or a machine, at its limit of open files."""
 _CLOSED_AT_ONCE: Final = 16
-"""The number of descriptors that are closed when none is left: a call may need several."""
+"""The number of descriptors closed when none is left: a call may need several."""
 T = TypeVar("T")
 
 
 @attrs.define(eq=False)
 class DiskFile:
-    """A `LogFile` on a disk; it is opened again by the first call after it lost its descriptor."""
+    """A `LogFile` on a disk; the first call after the loss of its descriptor reopens it."""
 
     _files: OpenFiles
     path: str
     size: int = 0
     descriptor: int = attrs.field(init=False, default=-1)
-    """−1 while it has none."""
+    """The file descriptor, −1 without one."""
     users: int = attrs.field(init=False, default=0)
-    """The calls for which the descriptor has to stay."""
+    """The number of calls that need the descriptor."""
     is_closed: bool = attrs.field(init=False, default=False)
 
     def append(self, data: bytes | memoryview) -> None:
-        """Write at the end; what a failed write has left behind is cut off by the next one."""
+        """Append data; the next append cuts off the remains of a failed one."""
         view, position = memoryview(data), self.size
         with self._files.descriptor_of(self) as descriptor:
             while view:
@@ -45,23 +48,23 @@ class DiskFile:
         self.size = position
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position` on."""
+        """Read up to `size` bytes from `position`."""
         with self._files.descriptor_of(self) as descriptor:
             return os.pread(descriptor, max(0, min(size, self.size - position)), position)
 
     def truncate(self, size: int) -> None:
-        """Cut the file."""
+        """Truncate the file."""
         with self._files.descriptor_of(self) as descriptor:
             os.ftruncate(descriptor, size)
         self.size = size
 
     def sync(self) -> None:
-        """Make the content durable; a write that failed in the background fails this call, by whatever descriptor."""
+        """Make the content durable; a write that failed in the background fails this call, whatever the descriptor."""
         with self._files.descriptor_of(self) as descriptor:
             os.fdatasync(descriptor)
 
     def lock(self) -> bool:
-        """Take the file for this process alone, as Kafka does."""
+        """Lock the file for this process, as Kafka does."""
         with self._files.descriptor_of(self) as descriptor:
             try:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,26 +76,26 @@ class DiskFile:
         return True
 
     def close(self) -> None:
-        """Close it; a later call fails."""
+        """Close the file; a later call fails."""
         self._files.close(self)
 
 
 class OpenFiles:
-    """The files of log directories; at most `most` have a descriptor: the ones that were used last.
+    """The files of log directories; at most `most` have a descriptor: the most recently used ones.
 
-    By default that is half of the descriptors that the process may have: the other half is for connections.
+    By default `most` is half of the process's limit of descriptors: the other half is for connections.
     """
 
     def __init__(self, most: int | None = None) -> None:
         self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 if most is None else most
         self._lock = Lock()
         self._open: dict[DiskFile, None] = {}
-        """The files with a descriptor, the one that was used last at the end."""
+        """The files with a descriptor, the most recently used one at the end."""
         self._in_folder: dict[str, set[DiskFile]] = defaultdict(set)
-        """The files that are not closed, by their folders."""
+        """The files that are not closed, by folder."""
 
     def open(self, path: str) -> DiskFile:
-        """Open a file; a missing one is made."""
+        """Open a file; a missing one is created."""
         file = DiskFile(self, path)
         with self._lock:
             self._open_descriptor(file, os.O_CREAT)
@@ -102,7 +105,7 @@ class OpenFiles:
 
     @contextmanager
     def descriptor_of(self, file: DiskFile) -> Iterator[int]:
-        """The descriptor of a file, which keeps it meanwhile."""
+        """Provide the descriptor of a file, and keep it open meanwhile."""
         with self._lock:
             if file.is_closed:
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF), file.path)
@@ -118,12 +121,12 @@ class OpenFiles:
                 file.users -= 1
 
     def keep_descriptor(self, file: DiskFile) -> None:
-        """Leave a file its descriptor until it is closed: its lock would end with it."""
+        """Keep a file's descriptor until the file is closed: its lock would end with the descriptor."""
         with self.descriptor_of(file), self._lock:
             file.users += 1
 
     def rename(self, path: str, new_path: str) -> None:
-        """Rename a closed file, or a folder, whose files are found under the new path from then on."""
+        """Rename a closed file, or a folder; the folder's files have the new path from then on."""
         with self._lock:
             Path(path).replace(new_path)
             files = self._in_folder.pop(path, None)
@@ -144,7 +147,7 @@ class OpenFiles:
                 self._close_descriptor(file)
 
     def with_descriptors(self, call: Callable[[], T]) -> T:
-        """The result of a call that needs descriptors of its own; where none is left, files give theirs up."""
+        """Return the result of a call that needs descriptors of its own; if none is left, files give up theirs."""
         try:
             return call()
         except OSError as error:
@@ -165,7 +168,7 @@ class OpenFiles:
         self._give_up(len(self._open) - self._most, spared=file)
 
     def _give_up(self, count: int, spared: DiskFile | None = None) -> int:
-        """Close up to `count` descriptors, the least recently used ones; returns how many were closed."""
+        """Close up to `count` descriptors, the least recently used ones; returns the number closed."""
         idle = (file for file in self._open if not file.users and file is not spared)
         doomed = [file for _, file in zip(range(count), idle, strict=False)]
         for file in doomed:

@@ -23,18 +23,18 @@ _log = get_logger(__name__)
 
 SNAPSHOT: Final = ".snapshot"
 _HEAD: Final = Struct(">hI")
-"""Version and CRC-32C of what follows."""
+"""Version, and CRC-32C of the rest."""
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
-"""Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of the open
-transaction."""
+"""A producer: producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset
+of the open transaction."""
 _VERSION: Final = 1
 _NAME: Final = re.compile(r"([0-9]{20})\.snapshot")
 _SEQUENCES: Final = 1 << 31
 
 
 def encode_snapshot(states: Collection[ProducerState]) -> bytes:
-    """The content of a `.snapshot` file; of each producer's batches it has the last."""
+    """Encode a `.snapshot` file; each producer has only its last batch."""
     parts = [_COUNT.pack(len(states))]
     for state in states:
         last = state.batches[-1] if state.batches else None
@@ -55,7 +55,7 @@ def encode_snapshot(states: Collection[ProducerState]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> list[ProducerState]:
-    """The states in a `.snapshot` file; raises CorruptDataError for a content that is none."""
+    """Decode the states in a `.snapshot` file; raises CorruptDataError for invalid content."""
     if len(data) < _HEAD.size + _COUNT.size:
         raise CorruptDataError(f"has {len(data)} bytes, fewer than any producer snapshot")
     version, crc = _HEAD.unpack_from(data)
@@ -106,7 +106,7 @@ class ProducerSnapshots:
             self.offsets = sorted([*self.offsets, offset])
 
     def latest(self) -> tuple[int, list[ProducerState]] | None:
-        """Offset and states of the last snapshot; one that is damaged is deleted."""
+        """Return the offset and the states of the last snapshot; a damaged snapshot is deleted."""
         while self.offsets:
             offset = self.offsets[-1]
             try:
@@ -117,13 +117,13 @@ class ProducerSnapshots:
         return None
 
     def delete(self, offsets: Iterable[int]) -> None:
-        """Delete those of these offsets."""
+        """Delete the snapshots at these offsets."""
         for offset in offsets:
             self._files.delete(self._path(offset))
             self.offsets.remove(offset)
 
     def keep(self, base_offsets: Collection[int]) -> None:
-        """Delete those that belong to no segment, but for the last one behind all segments' beginnings."""
+        """Delete the snapshots without a segment, except the last one after all segments' base offsets."""
         newest = max(base_offsets, default=-1)
         strays = [offset for offset in self.offsets if offset not in base_offsets]
         self.delete(offset for offset in strays if offset != strays[-1] or offset < newest)

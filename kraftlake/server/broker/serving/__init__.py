@@ -1,1 +1,1 @@
-"""What a broker answers clients and followers, API by API. Source: kafka.server.KafkaApis."""
+"""A broker's answers to clients and followers, API by API. Source: kafka.server.KafkaApis."""

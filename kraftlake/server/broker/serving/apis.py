@@ -1,4 +1,4 @@
-"""The APIs that a broker serves, and what answers them. Source: kafka.server.KafkaApis.handle."""
+"""The APIs that a broker serves, and their handlers. Source: kafka.server.KafkaApis.handle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Answering, Handler
 
 _VERSIONS: Final = {"init_producer_id": range(6), "find_coordinator": range(1)}
-"""The versions of an API, where not all that are known here are served.
+"""The served versions of APIs of which kio knows more.
 
 The newest of InitProducerId is not stable in Kafka (KIP-939). librdkafka compresses with lz4 only where version 0 of
 FindCoordinator is served.
@@ -39,10 +39,10 @@ _FORWARDED: Final = (
 
 
 def _no_coordinator(request: Request) -> Any:
-    """There are no coordinators here.
+    """Answer that no coordinator exists on this broker.
 
-    At BROKER_NOT_AVAILABLE Java clients give up their group, and consumers of librdkafka that assign their partitions,
-    which have to name a group, go on.
+    After BROKER_NOT_AVAILABLE Java clients give up their group; librdkafka consumers with assigned partitions, which
+    must name a group, continue.
     """
     error = ErrorCode.BROKER_NOT_AVAILABLE
     return request.module.FindCoordinatorResponse(error_code=error, node_id=-1, host="", port=-1)

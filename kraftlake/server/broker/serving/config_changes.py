@@ -1,4 +1,4 @@
-"""Changes of configs: what the broker that is asked checks of them, before the active controller makes them.
+"""Changes of configs: the checks of the broker that receives them, before the active controller applies them.
 
 Source: kafka.server.ConfigAdminManager.preprocess.
 """
@@ -32,7 +32,7 @@ _OPERATIONS: Final = {kind.value: kind for kind in OpType}
 
 
 class ConfigChangesHandler:
-    """Answers AlterConfigs and IncrementalAlterConfigs: refuses what is wrong, and passes the rest on."""
+    """Answers AlterConfigs and IncrementalAlterConfigs: refuses invalid changes, and forwards the rest."""
 
     def __init__(self, context: ConfigsContext, config: BrokerConfig, forwarding: ForwardingManager) -> None:
         self._context = context
@@ -78,7 +78,7 @@ class ConfigChangesHandler:
         request.answer(of_version(kind, throttle_time=AT_ONCE, responses=answers))
 
     def _problem(self, request: Request, resource: Any) -> ApiError | None:
-        """What is wrong with the changes of a resource."""
+        """The error of a resource's changes; None if they are valid."""
         names = [one.name for one in resource.configs]
         if len(names) != len(set(names)):
             return _invalid("Each config may be named once.")
@@ -112,7 +112,7 @@ class ConfigChangesHandler:
 
 
 def _altered(resource: ConfigResource, changes: Any, before: Mapping[str, str]) -> dict[str, str]:
-    """The settings after the changes of IncrementalAlterConfigs. Raises ControllerApiError."""
+    """Return the settings after the changes of IncrementalAlterConfigs. Raises ControllerApiError."""
     after = dict(before)
     for one in changes:
         operation = _OPERATIONS.get(_operation(one))
@@ -133,7 +133,7 @@ def _invalid(reason: str) -> ApiError:
 
 
 def _frame_of(request: Request, body: Any) -> bytes:
-    """The request with another body."""
+    """Return the request with another body."""
     key, version, correlation, _ = REQUEST_HEADER.unpack_from(request.frame)
     frame = io.BytesIO()
     frame.write(REQUEST_HEADER.pack(key, version, correlation, -1) + (b"\0" if body.__flexible__ else b""))

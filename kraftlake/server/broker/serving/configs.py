@@ -31,12 +31,12 @@ from kraftlake.settings.tables import BROKER_CONFIGS
 from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 _SOURCES: Final = {ConfigType.TOPIC: 1, ConfigType.CLIENT_METRICS: 7, ConfigType.GROUP: 8}
-"""Kafka's numbers of a resource's own configs, as what a value comes from."""
+"""Kafka's numbers for a resource's own configs as the source of a value."""
 _Found = Iterable[Any] | tuple[ErrorCode, str]
 
 
 class _Fallback(NamedTuple):
-    """The value of a config that a resource has not itself, and what it comes from."""
+    """The inherited value of a config, and its source."""
 
     value: str | None
     synonyms: Sequence[Described]
@@ -50,7 +50,7 @@ class _Cache(Protocol):
 
 
 class ConfigsContext(Protocol):
-    """What is known of the cluster, and who may ask for it."""
+    """The state of the cluster and the rules of authorization that the config handlers read."""
 
     @property
     def broker_id(self) -> int:
@@ -62,11 +62,11 @@ class ConfigsContext(Protocol):
 
     @property
     def authorization(self) -> Authorization:
-        """Who may do what."""
+        """The rules of authorization."""
 
 
 class DescribeConfigsHandler:
-    """The configs of topics, groups and client metrics, and of the node itself: clients ask each node for its own."""
+    """Answers DescribeConfigs for topics, groups, client metrics, and the node's own configs."""
 
     def __init__(self, context: ConfigsContext, config: Configured) -> None:
         self._context = context
@@ -170,7 +170,7 @@ class DescribeConfigsHandler:
 
 
 def is_node_id(name: str, node_id: int) -> bool:
-    """Whether the name of a resource is the id of a node."""
+    """Whether the name of a resource is a node id."""
     try:
         return parse_integer(name, 32) == node_id
     except ValueError:
@@ -178,7 +178,7 @@ def is_node_id(name: str, node_id: int) -> bool:
 
 
 def _of_all_groups(config: str) -> str | None:
-    """The setting of brokers that is the default of a group's config. Source: GroupConfig.brokerSynonym."""
+    """The broker setting that is the default of a group's config. Source: GroupConfig.brokerSynonym."""
     name = "group.streams.assignors" if config == "streams.assignor.name" else f"group.{config}"
     return name if name in BROKER_CONFIGS else None
 
@@ -190,7 +190,7 @@ def _described(
     keys: Mapping[str, ConfigKey],
     fallback: Callable[[str, ConfigKey], _Fallback],
 ) -> Iterator[Any]:
-    """The configs of a resource: its own, and what others fall back on."""
+    """Yield the configs of a resource: its own, and the inherited ones."""
     kind = ConfigType(int(resource.resource_type))
     own = image.config_map(ConfigResource(kind, str(resource.resource_name)))
     for name in selected({config for config, key in keys.items() if not key.internal or config in own}, resource):

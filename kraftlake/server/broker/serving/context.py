@@ -1,4 +1,4 @@
-"""What the handlers of a broker share."""
+"""The context that a broker's handlers share."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kraftlake.server.requests.dispatcher import Peer, Request
 from kraftlake.server.requests.messages import of_version
 
 NOT_ASKED_FOR: Final = -(2**31)
-"""The authorized operations in an answer to a client that did not ask for them."""
+"""The value of the authorized operations in an answer if the client did not request them."""
 
 
 @attrs.frozen(kw_only=True)
 class ServingContext:
-    """The broker's id and cluster, its metadata, its replicas, and who may do what."""
+    """The broker's id and cluster, its metadata, its replicas, and the authorization."""
 
     broker_id: int
     cluster_id: str
@@ -32,11 +32,14 @@ class ServingContext:
     authorization: Authorization
 
     def allows_on_topic(self, peer: Peer, operation: AclOperation, topic: str) -> bool:
-        """Whether the peer may do it to a topic."""
+        """Whether the peer may perform an operation on a topic."""
         return self.authorization.allows(peer, operation, ResourceType.TOPIC, topic)
 
     def authorized_operations(self, peer: Peer, resource_type: ResourceType, name: str) -> int:
-        """The operations on a resource that the peer may do, a bit each. Source: AuthHelper.authorizedOperations."""
+        """The operations on a resource that are allowed to the peer, as a bit field.
+
+        Source: AuthHelper.authorizedOperations.
+        """
         allowed = (
             operation
             for operation in _OPERATIONS[resource_type]
@@ -58,7 +61,7 @@ class ServingContext:
         )
 
     def leader_of(self, module: Any, name: TopicPartition) -> Any:
-        """The leader and its epoch that this broker knows of a partition, as kio's LeaderIdAndEpoch."""
+        """The leader and its epoch of a partition, as known to this broker, in kio's LeaderIdAndEpoch."""
         known = self.cache.leader_and_isr(name.topic, name.partition)
         if known is None:
             return module.LeaderIdAndEpoch()
@@ -75,11 +78,11 @@ _OPERATIONS: Final[dict[ResourceType, Sequence[AclOperation]]] = {
         AclOperation.IDEMPOTENT_WRITE, AclOperation.ALTER, AclOperation.DESCRIBE,
     ),
 }  # fmt: skip
-"""Source: org.apache.kafka.security.authorizer.AclEntry.supportedOperations."""
+"""Supported operations. Source: org.apache.kafka.security.authorizer.AclEntry.supportedOperations."""
 
 
 def fail_after_fault(request: Request) -> None:
-    """Answer a request that has waited, and that a fault of ours has ended; where that fails, close."""
+    """Answer a delayed request that an internal error has ended; if that fails, close the connection."""
     try:
         request.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
     except Exception:
@@ -90,7 +93,7 @@ def fail_after_fault(request: Request) -> None:
 def by_topic(
     kind: Any, topics: Iterable[Any], name_field: str, field: str, answers: Callable[[Any], tuple[Any, ...]]
 ) -> tuple[Any, ...]:
-    """The answers of topics, each under the name or the id that it was asked by, in the order of the request."""
+    """Group answers by topic, each under the name or id of the request, in the request's order."""
     return tuple(
         of_version(
             kind,

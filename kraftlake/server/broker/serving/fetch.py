@@ -1,4 +1,4 @@
-"""Fetch, of consumers and of followers. Source: kafka.server.KafkaApis.handleFetchRequest."""
+"""Handler of Fetch, for consumers and followers. Source: kafka.server.KafkaApis.handleFetchRequest."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
 
 _WITH_IDS: Final = 13
-"""The version of Fetch from which on topics are named by ids (KIP-516)."""
+"""The first version of Fetch that names topics by id (KIP-516)."""
 _LEADER_IN_ANSWER: Final = 16
-"""The version from which on an answer has the leader's address (KIP-951)."""
+"""The first version whose answer has the leader's address (KIP-951)."""
 _NO_SESSION_EPOCH: Final = -1
 _COMMITTED: Final = 1
 _ISOLATIONS: Final = (0, _COMMITTED)
 _MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _NOT_READ: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
-"""The errors at which Kafka lists no aborted transaction, where it has null for others."""
+"""The errors with an empty list of aborted transactions in Kafka; for other errors the list is null."""
 
 
 @attrs.frozen(kw_only=True)
 class FetchLimits:
-    """Kafka's settings of the size of an answer, in bytes: `fetch.max.bytes`."""
+    """Kafka's limits of the size of an answer, in bytes: `fetch.max.bytes`."""
 
     fetch_max_bytes: int = 55 * 1024 * 1024
 
 
 class FetchHandler:
-    """Reads for consumers and followers, in sessions, and waits for as much as they want.
+    """Reads for consumers and followers, in sessions, and waits until enough data is available.
 
-    A session is kept only where all topic ids of a request are known: a client whose topic this broker does not know
-    yet sends whole requests until it does.
+    A session is kept only if all topic ids of a request are known: a client whose topic is still unknown to this broker
+    sends full requests until it is known.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class FetchHandler:
     def _wanted(
         self, request: Request
     ) -> tuple[dict[TopicPartition, FetchPartition], dict[tuple[Any, int], ErrorCode]]:
-        """What is to be read, and the error of each partition whose topic id is unknown, by the id and the number."""
+        """The partitions to read, and the errors for unknown topic ids, by topic id and partition number."""
         wanted: dict[TopicPartition, FetchPartition] = {}
         unknown: dict[tuple[Any, int], ErrorCode] = {}
         for topic in request.body.topics:
@@ -134,14 +134,14 @@ class FetchHandler:
         return wanted, unknown
 
     def _named(self, topic: Any) -> tuple[Any, str | None, Uuid | None]:
-        """A topic's key in the answer, its name, and its id if the request has ids."""
+        """Return a topic's key in the answer, its name, and its id if the request has ids."""
         if not hasattr(topic, "topic_id"):
             return topic.topic, topic.topic, None
         id_ = kafka_id(topic.topic_id)
         return topic.topic_id, self._context.cache.topic_name(id_), id_
 
     def _refuse_all(self, request: Request, error: ErrorCode, *, whole: bool = False) -> None:
-        """Refuse each partition, or the `whole` request, which has no partitions in versions with ids."""
+        """Refuse each partition, or the `whole` request in versions with ids, whose answer then has no partitions."""
         topics = () if whole and request.version >= _WITH_IDS else request.body.topics
         refused = {(self._named(topic)[0], int(one.partition)): error for topic in topics for one in topic.partitions}
         self._answer(request, FetchResponse(), refused, error=error if whole else ErrorCode.NONE)
@@ -190,7 +190,7 @@ class FetchHandler:
 
 
 def _without_partitions(request: Request) -> Request:
-    """The request with what its answer needs, for the time that it waits."""
+    """Return the request reduced to the fields that its answer needs, to be kept while it waits."""
     lists: dict[str, tuple[()]] = {"topics": ()}
     if hasattr(request.body, "forgotten_topics_data"):
         lists["forgotten_topics_data"] = ()
@@ -198,7 +198,7 @@ def _without_partitions(request: Request) -> Request:
 
 
 def _replica(body: Any) -> tuple[int, int]:
-    """The id and the epoch of a follower, −1 of a consumer."""
+    """Return the id and the epoch of a follower; −1 for a consumer."""
     state = getattr(body, "replica_state", None)
     if state is not None:
         return int(state.replica_id), int(state.replica_epoch)
@@ -206,7 +206,7 @@ def _replica(body: Any) -> tuple[int, int]:
 
 
 def _forgotten(body: Any) -> dict[str, Any]:
-    """The partitions that leave the session, as the fields of a FetchRequest."""
+    """Return the partitions that leave the session, from the fields of a FetchRequest."""
     topics = getattr(body, "forgotten_topics_data", ())
     if topics and hasattr(topics[0], "topic_id"):
         ids = ((kafka_id(topic.topic_id), int(number)) for topic in topics for number in topic.partitions)

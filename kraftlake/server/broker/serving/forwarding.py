@@ -1,4 +1,4 @@
-"""Requests that the active controller answers: passed to it in an Envelope (KIP-590).
+"""Requests that the active controller answers: forwarded in an Envelope (KIP-590).
 
 Source: kafka.server.ForwardingManagerImpl, org.apache.kafka.common.requests.EnvelopeRequest.
 """
@@ -16,25 +16,25 @@ from kraftlake.server.requests.dispatcher import Peer, Request
 from kraftlake.server.requests.listener_limits import ListenerLimits
 
 Ask: TypeAlias = Callable[[str, range, Callable[[Any], Any], Callable[[Any | None], None]], None]
-"""Asks the active controller, as `NodeToControllerChannel.ask`."""
+"""Sends a request to the active controller, like `NodeToControllerChannel.ask`."""
 
 
 LONGEST_FORWARDED: Final = ListenerLimits().socket_request_max_bytes - 64 * 1024
 
 
 class ForwardingManager:
-    """Passes requests of clients on to the active controller, with who sent them, and its answers back.
+    """Forwards clients' requests with their principal to the active controller, and its answers back.
 
-    Where no controller answers in time, or too many requests wait for one, the answer is REQUEST_TIMED_OUT. A
-    controller that does not know the request's version has the client's connection closed, so that the client asks for
-    the versions again.
+    If no controller answers in time, or too many requests wait for one, the answer is REQUEST_TIMED_OUT. If the
+    controller does not know the request's version, the client's connection is closed, so that the client requests the
+    versions again.
     """
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
     def __call__(self, request: Request) -> None:
-        """Pass a request on; one that does not fit into an envelope is INVALID_REQUEST."""
+        """Forward a request; a request too large for an envelope is answered with INVALID_REQUEST."""
         if len(request.frame) > LONGEST_FORWARDED:  # the controller would close the connection, again and again
             request.fail(ErrorCode.INVALID_REQUEST)
             return
@@ -63,7 +63,7 @@ class ForwardingManager:
         self.forward(request.frame, request.peer, answered)
 
     def forward(self, frame: bytes, peer: Peer, answered: Callable[[Any | None], None]) -> None:
-        """Send a request in an envelope; `answered` gets the Envelope's response, None where no controller answers."""
+        """Send a request in an envelope; `answered` gets the Envelope's response, None if no controller answers."""
 
         def make(module: Any) -> Any:
             return module.EnvelopeRequest(
@@ -76,7 +76,7 @@ class ForwardingManager:
 
 
 def _principal(principal: str) -> bytes:
-    """A principal as DefaultKafkaPrincipalBuilder writes it: version, type, name, whether by a token, no tags."""
+    """Encode a principal like DefaultKafkaPrincipalBuilder: version, type, name, token flag, no tags."""
     kind, _, name = principal.partition(":")
     return b"\0\0" + _compact(kind) + _compact(name) + b"\0\0"
 

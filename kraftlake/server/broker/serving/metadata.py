@@ -1,4 +1,4 @@
-"""Metadata, DescribeTopicPartitions and DescribeCluster. Source: kafka.server.KafkaApis."""
+"""Handlers of Metadata, DescribeTopicPartitions and DescribeCluster. Source: kafka.server.KafkaApis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kraftlake.server.requests.messages import AT_ONCE, of_version
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
-"""The types of endpoints that brokers and controllers describe."""
+"""The endpoint types in DescribeCluster: brokers and controllers."""
 _FIRST_VERSIONS: Final = 0
 _LISTENERS_SINCE: Final = 6
 _FENCED_SINCE: Final = 2
@@ -30,9 +30,10 @@ _NO_ONE: Final = -1
 
 
 class MetadataHandler:
-    """Answers from the metadata cache. `create` has topics created that are asked for and that there are none of.
+    """Answers from the metadata cache, and requests the creation of missing topics by `create`.
 
-    `create` gets names, and returns the error of each that can't be created. A page of topics has `most_partitions`.
+    `create` gets names, and returns the error of each name that can't be created. A page of topics has up to
+    `most_partitions` partitions.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class MetadataHandler:
         self._most_partitions = most_partitions
 
     def metadata(self, request: Request) -> Any:
-        """The brokers, and the topics that are asked for."""
+        """Answer Metadata with the brokers and the requested topics."""
         body, module, context = request.body, request.module, self._context
         cache, peer = context.cache, request.peer
         asked = body.topics
@@ -116,7 +117,7 @@ class MetadataHandler:
     def _missing(
         self, request: Request, names: Collection[str], *, may_create: bool, wants_operations: bool
     ) -> list[Any]:
-        """The answers for topics that there are none of; those that may be created are there a moment later."""
+        """Return the answers for missing topics; a topic that may be created exists a moment later."""
         module, context = request.module, self._context
         errors: dict[str, ErrorCode] = {}
         creatable = []
@@ -144,7 +145,7 @@ class MetadataHandler:
         ]  # fmt: skip
 
     def describe_topic_partitions(self, request: Request) -> Any:
-        """The partitions of topics, by pages (KIP-966)."""
+        """Answer DescribeTopicPartitions, in pages (KIP-966)."""
         body, module, context = request.body, request.module, self._context
         cache, peer = context.cache, request.peer
         names = sorted({str(topic.name) for topic in body.topics} or cache.all_topics())
@@ -184,7 +185,7 @@ class MetadataHandler:
         )
 
     def describe_cluster(self, request: Request) -> Any:
-        """The brokers (KIP-700)."""
+        """Answer DescribeCluster (KIP-700)."""
         body, module, context = request.body, request.module, self._context
         kind = module.DescribeClusterResponse
         endpoints = int(getattr(body, "endpoint_type", _BROKERS))
@@ -240,7 +241,7 @@ def _topic(
     kind: str = "MetadataResponseTopic",
     operations: int = NOT_ASKED_FOR,
 ) -> Any:
-    """The answer for a topic that can't be described; old versions have no null for a name that is not known."""
+    """Return the answer for a topic that can't be described; old versions have no null for an unknown name."""
     made = getattr(module, kind)
     if name is None and made.__version__ < 12:
         name = ""
@@ -264,7 +265,7 @@ def _described(module: Any, topic: TopicMetadata, operations: int, *, with_elr: 
 
 
 def _partitions(module: Any, partitions: Iterable[PartitionMetadata], *, with_elr: bool) -> tuple[Any, ...]:
-    """As kio declares them, under the same names but for the error's."""
+    """Convert partitions to kio's classes; all field names but the error's are the same."""
     kind = module.DescribeTopicPartitionsResponsePartition if with_elr else module.MetadataResponsePartition
     names = tuple(field.name for field in fields(kind) if field.name != "error_code")
     values = attrgetter(*names)

@@ -1,4 +1,4 @@
-"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords. Source: kafka.server.KafkaApis."""
+"""Handlers of ListOffsets, OffsetForLeaderEpoch and DeleteRecords. Source: kafka.server.KafkaApis."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from kraftlake.server.requests.messages import AT_ONCE, of_version
 
 _CONSUMER: Final = -1
 _DEBUGGER: Final = -2
-"""The replica ids of a consumer, and of a client that asks any replica."""
+"""The replica ids of a consumer, and of a client that reads from any replica."""
 _ISOLATIONS: Final = (0, 1)
 _SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
-"""The versions of ListOffsets that know the negative times from the third on."""
+"""The first version of ListOffsets with each special timestamp from −3 down."""
 
 
 def _is_known(timestamp: int, version: int) -> bool:
@@ -30,14 +30,14 @@ def _is_known(timestamp: int, version: int) -> bool:
 
 
 class OffsetsHandler:
-    """Answers where the logs of partitions begin and end, where a time or an epoch is in them, and deletes records."""
+    """Answers requests for offsets by timestamp or leader epoch, and deletes records."""
 
     def __init__(self, context: ServingContext, server: RequestServer) -> None:
         self._context = context
         self._server = server
 
     def list_offsets(self, request: Request) -> Any:
-        """The offsets of times."""
+        """Answer ListOffsets: the offsets of timestamps."""
         body, module = request.body, request.module
         refused = self._refused(request, body.topics, "name", AclOperation.DESCRIBE)
         if int(getattr(body, "isolation_level", 0)) not in _ISOLATIONS:
@@ -91,7 +91,7 @@ class OffsetsHandler:
         return of_version(module.ListOffsetsResponse, throttle_time=AT_ONCE, topics=topics)
 
     def offset_for_leader_epoch(self, request: Request) -> Any:
-        """The ends of leader epochs, for followers and for consumers that check whether records were lost."""
+        """Answer OffsetForLeaderEpoch: the ends of leader epochs, from which readers detect lost records."""
         body, module = request.body, request.module
         is_node = self._context.authorization.allows_on_cluster(request.peer, AclOperation.CLUSTER_ACTION)
         refused = {} if is_node else self._refused(request, body.topics, "topic", AclOperation.DESCRIBE)
@@ -126,7 +126,7 @@ class OffsetsHandler:
         return of_version(module.OffsetForLeaderEpochResponse, throttle_time=AT_ONCE, topics=topics)
 
     def delete_records(self, request: Request) -> None:
-        """Delete the records below offsets; answers when all live replicas have done so."""
+        """Delete the records below offsets; the answer follows when all live replicas have deleted them."""
         body, module = request.body, request.module
         refused = self._refused(request, body.topics, "name", AclOperation.DELETE)
         offsets = {
@@ -157,7 +157,7 @@ class OffsetsHandler:
         )  # fmt: skip
 
     def _refused(self, request: Request, topics: Any, field: str, operation: AclOperation) -> dict[str, ErrorCode]:
-        """The topics that are not there, or that the peer may not ask about, each with the error."""
+        """Return the missing topics, and the topics that the peer may not read, each with its error."""
         refused: dict[str, ErrorCode] = {}
         for topic in topics:
             name = getattr(topic, field)

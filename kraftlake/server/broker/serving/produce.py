@@ -1,4 +1,7 @@
-"""Produce. Source: kafka.server.KafkaApis.handleProduceRequest, org.apache.kafka.common.requests.ProduceRequest."""
+"""Handler of Produce.
+
+Source: kafka.server.KafkaApis.handleProduceRequest, org.apache.kafka.common.requests.ProduceRequest.
+"""
 
 from __future__ import annotations
 
@@ -33,29 +36,29 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
 
 _LEADER_IN_ANSWER: Final = 10
-"""The version of Produce from which on an answer names the leader (KIP-951)."""
+"""The first version of Produce whose answer names the leader (KIP-951)."""
 _ZSTD_SINCE: Final = 7
-"""The place of the attributes among the fields of a batch's header."""
+"""The index of the attributes in the fields of a batch's header."""
 _MAGIC_AT: Final = 16
 _SMALLEST: Final = 14
-"""What the length of a batch of any version says at least."""
+"""The minimum of a batch's length field, in any format version."""
 _ZSTD: Final = 4
 
 
 class _Moment(datetime):
-    """A time that a client has chosen, maybe in no year that a datetime has: kio writes what `timestamp` says."""
+    """A client's timestamp, which may be outside the range of datetime: kio writes the result of `timestamp`."""
 
     _ms: int
 
     @classmethod
     def of(cls, ms: int) -> _Moment:
-        """The moment of a number of epoch ms."""
+        """Return the moment of a time in epoch ms."""
         made = cls.fromtimestamp(0, UTC)
         made._ms = ms
         return made
 
     def timestamp(self) -> Fraction:  # type: ignore[override]
-        """The seconds, as what has all milliseconds; a float has not."""
+        """The time in seconds as a fraction, which is exact to the millisecond; a float is not."""
         return Fraction(self._ms, 1000)
 
 
@@ -68,7 +71,7 @@ class _Failed:
 
 
 class ProduceHandler:
-    """Appends batches of clients, and answers when as many replicas have them as the client wants."""
+    """Appends batches of clients, and answers when the requested number of replicas has them."""
 
     def __init__(self, context: ServingContext, server: RequestServer) -> None:
         self._context = context
@@ -118,7 +121,7 @@ class ProduceHandler:
         )  # fmt: skip
 
     def _name_of(self, topic: Any) -> str | None:
-        """The name of a topic, which new requests name by its id; None for an id that is not known."""
+        """The name of a topic, which newer requests name by id; None for an unknown id."""
         return self._context.cache.topic_name(kafka_id(topic.topic_id)) if hasattr(topic, "topic_id") else topic.name
 
     def _refuse_all(self, request: Request, error: ErrorCode) -> None:
@@ -188,7 +191,10 @@ class ProduceHandler:
 
 
 def _without_records(request: Request) -> Request:
-    """The request with what its answer needs. Source: kafka.server.KafkaApis, which clears the records as well."""
+    """Return the request reduced to the fields that its answer needs.
+
+    Source: kafka.server.KafkaApis, which clears the records as well.
+    """
     topics = tuple(
         replace(topic, partition_data=tuple(replace(one, records=None) for one in topic.partition_data))
         for topic in request.body.topic_data
@@ -197,12 +203,12 @@ def _without_records(request: Request) -> Request:
 
 
 def _with_partitions(body: Any) -> list[Any]:
-    """The topics that an answer names: those with records for partitions."""
+    """The topics that an answer names: those with records for at least one partition."""
     return [topic for topic in body.topic_data if topic.partition_data]
 
 
 def _record_errors(module: Any, answer: ProduceAnswer) -> tuple[Any, ...]:
-    """What is wrong with single records (KIP-467); old versions don't tell."""
+    """The errors of single records (KIP-467); empty in versions without them."""
     if not hasattr(module, "BatchIndexAndErrorMessage"):
         return ()
     return tuple(
@@ -212,9 +218,9 @@ def _record_errors(module: Any, answer: ProduceAnswer) -> tuple[Any, ...]:
 
 
 def _first_batch(records: bytes) -> tuple[int, int] | None:
-    """The magic number and the end of the batch that some bytes begin with; None where no whole batch is there.
+    """Return the magic number and the end of the first batch of some bytes; None if no whole batch is there.
 
-    Raises CorruptRecordError for bytes that are no batch of any version.
+    Raises CorruptRecordError for bytes that are not a batch of any version.
     """
     if len(records) < OFFSET_AND_LENGTH.size:
         return None
@@ -231,7 +237,7 @@ def _first_batch(records: bytes) -> tuple[int, int] | None:
 
 
 def _one_batch(request: Request, records: bytes | None) -> bytes | _Failed:
-    """The one batch that a partition's records have to be; what may be cut off behind it is left out.
+    """Return the only batch that a partition's records may have; truncated bytes after it are dropped.
 
     Source: org.apache.kafka.common.requests.ProduceRequest.validateRecords.
     """
@@ -261,7 +267,7 @@ def _one_batch(request: Request, records: bytes | None) -> bytes | _Failed:
 
 
 def _has_transactions(body: Any) -> bool:
-    """Whether one of the batches is of a transaction."""
+    """Whether one of the batches is transactional."""
     return any(
         (header := parse_header(one.records or b"")) is not None and header.magic == MAGIC and header.is_transactional
         for topic in body.topic_data

@@ -1,4 +1,4 @@
-"""InitProducerId: ids for idempotent producers, from blocks that the controller allocates.
+"""Handler of InitProducerId: ids for idempotent producers, from blocks that the controller allocates.
 
 Source: kafka.server.KafkaApis.handleInitProducerIdRequest,
 org.apache.kafka.coordinator.transaction.RPCProducerIdManager.
@@ -20,7 +20,7 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import AT_ONCE, of_version
 
 _PREFETCH_LEFT: Final = 0.1
-"""The share of a block at which the next one is asked for."""
+"""The remaining share of a block at which the next block is requested."""
 _NO_ID: Final = -1
 
 
@@ -36,9 +36,9 @@ class _Block:
 
 
 class ProducerIdManager:
-    """Hands out ids of its block, and asks for the next block in time. For any thread.
+    """Hands out ids of its block, and requests the next block in time. Thread-safe.
 
-    `allocate` asks the controller for a block, and calls back with its first id and size, or None where it got none.
+    `allocate` requests a block from the controller, and calls back with its first id and size, or None without a block.
     """
 
     def __init__(self, allocate: Callable[[Callable[[tuple[int, int] | None], None]], None]) -> None:
@@ -49,7 +49,7 @@ class ProducerIdManager:
         self._is_asking = False
 
     def generate(self) -> int | None:
-        """The next id; None while there is none, as the controller has not answered yet."""
+        """Return the next id; None if the controller has not sent a block yet."""
         with self._lock:
             if self._current is None or self._current.next_id >= self._current.end:
                 self._current, self._following = self._following, None
@@ -64,7 +64,7 @@ class ProducerIdManager:
         return made
 
     def prefetch(self) -> None:
-        """Ask for the next block, unless that was done."""
+        """Request the next block, unless already requested."""
         with self._lock:
             if self._is_asking or self._following is not None:
                 return
@@ -81,7 +81,7 @@ class ProducerIdManager:
 def allocated_by(
     channel: NodeToControllerChannel, broker_id: int, broker_epoch: Callable[[], int]
 ) -> Callable[[Callable[[tuple[int, int] | None], None]], None]:
-    """What a `ProducerIdManager` asks the active controller by."""
+    """Return the function by which a `ProducerIdManager` requests a block of ids from the active controller."""
 
     def allocate(take: Callable[[tuple[int, int] | None], None]) -> None:
         def make(module: Any) -> Any:
@@ -99,14 +99,14 @@ def allocated_by(
 
 
 class InitProducerIdHandler:
-    """Gives producers without a transactional id their ids: the only ones that there is no coordinator for."""
+    """Assigns ids to producers without a transactional id: the only producers that need no coordinator."""
 
     def __init__(self, context: ServingContext, ids: ProducerIdManager) -> None:
         self._context = context
         self._ids = ids
 
     def __call__(self, request: Request) -> Any:
-        """Answer an InitProducerId request; COORDINATOR_LOAD_IN_PROGRESS makes the producer ask again."""
+        """Answer an InitProducerId request; COORDINATOR_LOAD_IN_PROGRESS makes the producer retry."""
         error, made = self._made(request)
         return of_version(
             request.module.InitProducerIdResponse,

@@ -1,4 +1,4 @@
-"""Creates topics that clients ask for and that do not exist: `auto.create.topics.enable`.
+"""Creation of missing topics that clients request: `auto.create.topics.enable`.
 
 Source: kafka.server.DefaultAutoTopicCreationManager.
 """
@@ -22,12 +22,15 @@ from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import entity, versions_of
 
 _DEFAULT: Final = -1
-"""Leaves the number of partitions, or the replication factor, to the controller."""
+"""Leaves the number of partitions or the replication factor to the controller."""
 _CLIENT_ID: Final = b"auto-topic-creation"
 
 
 class AutoTopicCreation:
-    """Has topics created by the active controller, each once at a time; the client asks for metadata again."""
+    """Requests the creation of topics from the active controller, one request per topic at a time.
+
+    The client then repeats its metadata request.
+    """
 
     def __init__(self, forwarding: ForwardingManager, *, timeout_ms: int = 30_000) -> None:
         self._forwarding = forwarding
@@ -36,7 +39,7 @@ class AutoTopicCreation:
         self._in_flight: set[str] = set()
 
     def __call__(self, request: Request, names: list[str]) -> dict[str, ErrorCode]:
-        """Begin to create topics for a client; the error of each until it exists."""
+        """Begin to create topics for a client; returns the error of each topic until it exists."""
         with self._lock:
             new = [name for name in names if name not in self._in_flight]
             self._in_flight.update(new)

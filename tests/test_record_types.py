@@ -27,7 +27,7 @@ from kraftlake.records.json_form import to_json
 from kraftlake.records.redaction import redact_record_json
 from kraftlake.records.schema import Message, Versions, field_specs, type_name
 from kraftlake.tables.events import non_topic_events
-from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable
+from kraftlake.tables.history.entity_tables import SMALL_TABLES, EntityTable
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY
 
@@ -219,7 +219,7 @@ def test_a_column_of_partitions_that_a_maker_forgets_is_an_error(maker: str) -> 
 
 
 @pytest.mark.parametrize("table", SMALL_TABLES, ids=lambda table: table.name)
-def test_rows_of_a_history_have_a_value_for_each_column(table: SmallTable) -> None:
+def test_rows_of_a_history_have_a_value_for_each_column(table: EntityTable) -> None:
     image = kraftlake.open(DIRECTORY).image()
     for key in at_least_one(table.keys(image)):
         assert len(table.row(key, table.look(image, key))) == len(table.own_columns)

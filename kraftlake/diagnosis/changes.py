@@ -9,7 +9,7 @@ import attrs
 
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.diagnosis.things import Thing
-from kraftlake.diagnosis.watched_things import Found, WatchedThings
+from kraftlake.diagnosis.watched_things import FoundRecord, WatchedThings
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
@@ -146,13 +146,13 @@ def image_after(source: LogSource, begin: int, *, lenient: bool = False) -> Meta
 class _Effective(NamedTuple):
     """A record that takes effect at an offset and time."""
 
-    found: Found
+    found: FoundRecord
     message: Any
     since: int
     since_time: int
 
 
-class _Fold(LogPosition[tuple[Found, Any]]):
+class _Fold(LogPosition[tuple[FoundRecord, Any]]):
     """Replays the records that can change things, one by one, and collects the changes."""
 
     def __init__(
@@ -201,7 +201,7 @@ class _Fold(LogPosition[tuple[Found, Any]]):
                 if first <= found.offset <= at:
                     yield from self._taking_effect(found)
 
-    def _taking_effect(self, found: Found) -> Iterator[_Effective]:
+    def _taking_effect(self, found: FoundRecord) -> Iterator[_Effective]:
         try:
             message = decode_record(found.value, found.offset)
         except CorruptDataError as fault:

@@ -22,12 +22,12 @@ from kraftlake.diagnosis.conditions import (
     COMPARISONS,
     Comparison,
     Condition,
+    ConditionNode,
     Joined,
     Length,
     ListOf,
     Literal,
     Named,
-    Node,
     Not,
     fault,
 )
@@ -88,7 +88,7 @@ class _Parser:
         self._depth = 0
         self.token = self._next()
 
-    def condition(self) -> Node:
+    def condition(self) -> ConditionNode:
         """Conditions joined by `or`, `and` binding closer."""
         return self._joined("or", lambda: self._joined("and", self._negation))
 
@@ -133,20 +133,20 @@ class _Parser:
         if not self._takes(sign):
             raise self.unexpected(repr(sign))
 
-    def _joined(self, word: str, part: Callable[[], Node]) -> Node:
+    def _joined(self, word: str, part: Callable[[], ConditionNode]) -> ConditionNode:
         place = self.token.place
         parts = [part()]
         while self._takes(word):
             parts.append(part())
         return parts[0] if len(parts) == 1 else Joined(place=place, word=word, of=tuple(parts))
 
-    def _negation(self) -> Node:
+    def _negation(self) -> ConditionNode:
         place = self.token.place
         if self._takes("not"):
             return self._deeper(lambda: Not(place=place, of=self._negation()))
         return self._comparison()
 
-    def _comparison(self) -> Node:
+    def _comparison(self) -> ConditionNode:
         place = self.token.place
         left = self._operand()
         found = self._operator()
@@ -165,7 +165,7 @@ class _Parser:
             return "not in"
         return "in" if self._takes("in") else None
 
-    def _operand(self) -> Node:
+    def _operand(self) -> ConditionNode:
         place = self.token.place
         if self._takes("("):
             found = self._deeper(self.condition)
@@ -202,7 +202,7 @@ class _Parser:
             raise fault(place, "the number is too large")
         return found
 
-    def _named(self) -> Node:
+    def _named(self) -> ConditionNode:
         """A count, `len(…)`, or the value of a thing."""
         place, name = self.token.place, self._take().text
         if name == "len" and self._takes("("):
@@ -251,7 +251,7 @@ class _Parser:
             found.append(part())
         return found
 
-    def _deeper(self, part: Callable[[], Node]) -> Node:
+    def _deeper(self, part: Callable[[], ConditionNode]) -> ConditionNode:
         if self._depth >= _DEEPEST:
             raise fault(self.token.place, f"it is nested more than {_DEEPEST} levels deep")
         self._depth += 1

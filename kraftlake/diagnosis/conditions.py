@@ -22,7 +22,7 @@ Values: TypeAlias = Mapping["Thing | str", Any]
 
 
 @attrs.frozen(kw_only=True)
-class Node:
+class ConditionNode:
     """A part of a condition; `place` is its place in the text, counted from 0."""
 
     place: int = attrs.field(eq=False)
@@ -31,13 +31,13 @@ class Node:
         """The node's value; raises UsageError where values of different kinds are compared."""
         raise NotImplementedError
 
-    def parts(self) -> Iterator[Node]:
+    def parts(self) -> Iterator[ConditionNode]:
         """The nodes within this one."""
         yield from ()
 
 
 @attrs.frozen(kw_only=True)
-class Literal(Node):
+class Literal(ConditionNode):
     """A number, a text, true, false or none."""
 
     of: Any
@@ -54,16 +54,16 @@ class Literal(Node):
 
 
 @attrs.frozen(kw_only=True)
-class ListOf(Node):
+class ListOf(ConditionNode):
     """A list of values."""
 
-    of: tuple[Node, ...]
+    of: tuple[ConditionNode, ...]
 
     def value(self, values: Values) -> Any:
         """See Node."""
         return [node.value(values) for node in self.of]
 
-    def parts(self) -> Iterator[Node]:
+    def parts(self) -> Iterator[ConditionNode]:
         """See Node."""
         yield from self.of
 
@@ -72,7 +72,7 @@ class ListOf(Node):
 
 
 @attrs.frozen(kw_only=True)
-class Named(Node):
+class Named(ConditionNode):
     """The value of a thing, or a count by its name; `text` is its form in the condition."""
 
     of: Thing | str
@@ -87,10 +87,10 @@ class Named(Node):
 
 
 @attrs.frozen(kw_only=True)
-class Length(Node):
+class Length(ConditionNode):
     """The number of members of a list; None for none."""
 
-    of: Node
+    of: ConditionNode
 
     def value(self, values: Values) -> Any:
         """See Node."""
@@ -99,7 +99,7 @@ class Length(Node):
             raise self._fault(found)
         return None if found is None else len(found)
 
-    def parts(self) -> Iterator[Node]:
+    def parts(self) -> Iterator[ConditionNode]:
         """See Node."""
         yield self.of
 
@@ -111,12 +111,12 @@ class Length(Node):
 
 
 @attrs.frozen(kw_only=True)
-class Comparison(Node):
+class Comparison(ConditionNode):
     """Two values compared; `operator` is a key of COMPARISONS."""
 
     operator: str
-    left: Node
-    right: Node
+    left: ConditionNode
+    right: ConditionNode
 
     def value(self, values: Values) -> bool | None:
         """See Node."""
@@ -143,7 +143,7 @@ class Comparison(Node):
             raise fault(self.place, f"{self.left} is {_kind(left)}, and {self.right} has none such")
         return left in alike
 
-    def parts(self) -> Iterator[Node]:
+    def parts(self) -> Iterator[ConditionNode]:
         """See Node."""
         yield self.left
         yield self.right
@@ -153,17 +153,17 @@ class Comparison(Node):
 
 
 @attrs.frozen(kw_only=True)
-class Not(Node):
+class Not(ConditionNode):
     """The negation of a condition."""
 
-    of: Node
+    of: ConditionNode
 
     def value(self, values: Values) -> bool | None:
         """See Node."""
         found = truth(self.of, values)
         return None if found is None else not found
 
-    def parts(self) -> Iterator[Node]:
+    def parts(self) -> Iterator[ConditionNode]:
         """See Node."""
         yield self.of
 
@@ -172,11 +172,11 @@ class Not(Node):
 
 
 @attrs.frozen(kw_only=True)
-class Joined(Node):
+class Joined(ConditionNode):
     """Conditions joined by `word`: `and` or `or`."""
 
     word: str
-    of: tuple[Node, ...]
+    of: tuple[ConditionNode, ...]
 
     def value(self, values: Values) -> bool | None:
         """See Node."""
@@ -184,7 +184,7 @@ class Joined(Node):
         found = [truth(node, values) for node in self.of]
         return decides if decides in found else None if None in found else not decides
 
-    def parts(self) -> Iterator[Node]:
+    def parts(self) -> Iterator[ConditionNode]:
         """See Node."""
         yield from self.of
 
@@ -196,7 +196,7 @@ class Joined(Node):
         )
 
 
-def _grouped(node: Node) -> str:
+def _grouped(node: ConditionNode) -> str:
     return f"({node})" if isinstance(node, (Joined, Comparison, Not)) else str(node)
 
 
@@ -214,7 +214,7 @@ COMPARISONS: Final = (*_COMPARE, "in", "not in")
 _ORDERED: Final = ("a number", "a text")
 
 
-def truth(node: Node, values: Values) -> bool | None:
+def truth(node: ConditionNode, values: Values) -> bool | None:
     """Whether a node holds, None where unknown; raises UsageError for a value that is neither true nor false.
 
     A whole topic, partition, broker or ACL holds where it exists, and else does not.
@@ -267,7 +267,7 @@ def fault(place: int, message: str) -> UsageError:
 class Condition:
     """A condition on the state of a cluster: `text` is its given form, `str` a plain text of the same condition."""
 
-    root: Node
+    root: ConditionNode
     text: str = attrs.field(eq=False)
 
     def __str__(self) -> str:
@@ -286,7 +286,7 @@ class Condition:
 _NONE: Final = Literal(place=0, of=None)
 
 
-def _all(node: Node) -> Iterator[Node]:
+def _all(node: ConditionNode) -> Iterator[ConditionNode]:
     yield node
     for part in node.parts():
         yield from _all(part)

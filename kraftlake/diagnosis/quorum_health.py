@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kraftlake.replay.comparing.held_alone import HeldAlone
+from kraftlake.replay.comparing.held_alone import ExclusiveRecords
 from kraftlake.replay.comparing.histories import History
 from kraftlake.replay.comparing.log_comparison import LogComparison, Relation
 from kraftlake.replay.comparing.log_copy import LogCopy
@@ -113,7 +113,7 @@ def _why_outvoted(report: QuorumReport, history: History) -> str:
     return f"the same voters elected {leader} in epoch {epoch}, whose log ended there"
 
 
-def _held(report: QuorumReport, history: History, alone: HeldAlone, found: LogComparison) -> Held:
+def _held(report: QuorumReport, history: History, alone: ExclusiveRecords, found: LogComparison) -> Held:
     is_shown = alone.shows_commit or not history.is_on_majority
     words = [f"alone {held_words(found, alone) if is_shown else alone_words(alone)}", _voters(history)]
     return Held(

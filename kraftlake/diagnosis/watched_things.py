@@ -48,7 +48,7 @@ _NEWEST: Final = {
 """The newest version of each type that this release knows."""
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """A record of the log: `time` is its own (epoch ms, -1 for none), `epoch` that of its batch."""
 
     offset: int
@@ -97,14 +97,14 @@ class WatchedThings:
         kind, key_of = _KIND_OF.get(type(message), ("", None))
         return () if key_of is None else self._by_key.get((kind, key_of(message)), ())
 
-    def candidates(self, chunk: Chunk) -> Iterator[Found]:
+    def candidates(self, chunk: Chunk) -> Iterator[FoundRecord]:
         """The records of a part of the log that may change one of the things, in order; parts come in order, too."""
         if not isinstance(chunk, RecordBatch):
             yield from self._among(chunk)
         elif not chunk.control:
             for offset, time, value in zip(count(chunk.base_offset), chunk.timestamps, chunk.values, strict=False):
                 if self._may_change(value):
-                    yield Found(offset, chunk.epoch, time, value)
+                    yield FoundRecord(offset, chunk.epoch, time, value)
 
     def _may_change(self, value: bytes) -> bool:
         value = with_short_frame(value)
@@ -129,7 +129,7 @@ class WatchedThings:
             return True
         return False
 
-    def _among(self, values: BatchValues) -> Iterator[Found]:
+    def _among(self, values: BatchValues) -> Iterator[FoundRecord]:
         """The same as `candidates`, by columns."""
         import numpy as np
 
@@ -153,7 +153,7 @@ class WatchedThings:
         batches = np.searchsorted(values.last_offsets, values.base_offset + places)
         columns = (places, values.epochs[batches], values.times[places])
         for place, epoch, time in zip(*(column.tolist() for column in columns), strict=True):
-            yield Found(values.base_offset + place, epoch, time, values.value(place))
+            yield FoundRecord(values.base_offset + place, epoch, time, values.value(place))
 
 
 def _table(numbers: Mapping[int, int], otherwise: int) -> Any:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from kraftlake.generate.cluster import NO_LEADER, first_of
 from kraftlake.generate.partition_records import changes
 from kraftlake.generate.rows import Records
-from kraftlake.generate.writer import HistoryWriter, chunks, messages_as_records
+from kraftlake.generate.writer import ClusterLogWriter, chunks, messages_as_records
 from kraftlake.records.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
@@ -30,7 +30,7 @@ MAX_ELECTIONS = 1_000
 _CHANGE = LATEST_PRODUCTION.broker_registration_change_record_version
 
 
-def register(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+def register(writer: ClusterLogWriter, broker: int) -> Iterator[pa.Table]:
     """Register a starting broker, which is fenced until it has caught up with the metadata."""
     cluster = writer.cluster
     cluster.epoch[broker] = writer.offset
@@ -52,7 +52,7 @@ def register(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
     yield from writer.messages((record, LATEST_PRODUCTION.register_broker_record_version))
 
 
-def unfence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+def unfence(writer: ClusterLogWriter, broker: int) -> Iterator[pa.Table]:
     """Unfence a broker that has caught up: it leads the partitions without a leader that have it in the ISR."""
     cluster = writer.cluster
     cluster.alive[broker] = True
@@ -64,19 +64,19 @@ def unfence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
     yield from writer.batch(_registration_change(writer, broker, fenced=UNFENCE), *parts)
 
 
-def fence(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+def fence(writer: ClusterLogWriter, broker: int) -> Iterator[pa.Table]:
     """Fence a broker whose session has expired."""
     writer.cluster.alive[broker] = False
     yield from _leave(writer, broker, _registration_change(writer, broker, fenced=FENCE))
 
 
-def shut_down(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+def shut_down(writer: ClusterLogWriter, broker: int) -> Iterator[pa.Table]:
     """Shut a broker down: it leaves ISRs and leadership where another replica can take over."""
     writer.cluster.alive[broker] = False
     yield from _leave(writer, broker, _registration_change(writer, broker, in_controlled_shutdown=SHUTTING_DOWN))
 
 
-def _leave(writer: HistoryWriter, broker: int, record: Records) -> Iterator[pa.Table]:
+def _leave(writer: ClusterLogWriter, broker: int, record: Records) -> Iterator[pa.Table]:
     cluster = writer.cluster
     hosted = cluster.hosted_by(broker) & cluster.in_sync
     rows = np.flatnonzero(hosted.any(1))
@@ -93,7 +93,7 @@ def _leave(writer: HistoryWriter, broker: int, record: Records) -> Iterator[pa.T
     yield from writer.batch(*parts, record)
 
 
-def catch_up(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+def catch_up(writer: ClusterLogWriter, broker: int) -> Iterator[pa.Table]:
     """Add a broker that has caught up as follower to the ISRs of its partitions, by their leaders."""
     cluster = writer.cluster
     behind = cluster.hosted_by(broker) & ~cluster.in_sync & (cluster.leader != NO_LEADER)[:, None]
@@ -106,7 +106,7 @@ def catch_up(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
         yield from writer.batch(*parts)
 
 
-def balance(writer: HistoryWriter) -> Iterator[pa.Table]:
+def balance(writer: ClusterLogWriter) -> Iterator[pa.Table]:
     """Elect preferred leaders that are alive and in sync, MAX_ELECTIONS partitions at a time."""
     cluster = writer.cluster
     preferred = cluster.replicas[:, 0]
@@ -117,7 +117,7 @@ def balance(writer: HistoryWriter) -> Iterator[pa.Table]:
         yield from writer.batch(*parts)
 
 
-def come_back(writer: HistoryWriter, broker: int) -> Iterator[pa.Table]:
+def come_back(writer: ClusterLogWriter, broker: int) -> Iterator[pa.Table]:
     """Restart a broker after some seconds, and let it catch up."""
     writer.now_ms += int(writer.cluster.random.integers(3_000, 10_000))
     yield from register(writer, broker)
@@ -133,7 +133,7 @@ def rack_name(rack: int) -> str:
 
 
 def _registration_change(
-    writer: HistoryWriter, broker: int, *, fenced: int = 0, in_controlled_shutdown: int = 0
+    writer: ClusterLogWriter, broker: int, *, fenced: int = 0, in_controlled_shutdown: int = 0
 ) -> Records:
     record = BrokerRegistrationChangeRecord(
         broker_id=broker,

@@ -12,7 +12,7 @@ from kraftlake.records.uuid import Uuid
 NO_LEADER = -1
 
 
-class Cluster:
+class GeneratedCluster:
     """The state of a generated cluster: brokers are 1 to B, each partition is a row, a topic's rows are contiguous.
 
     By broker id: `rack` int32[B + 1], `alive` bool[B + 1], `epoch` int64[B + 1], and `directory` uint8[B + 1, 16], the

@@ -11,12 +11,12 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from kraftlake.generate.cluster import Cluster
+from kraftlake.generate.cluster import GeneratedCluster
 from kraftlake.generate.episodes import EPISODES, Telling, set_up
 from kraftlake.generate.plan import Plan
 from kraftlake.generate.rows import BatchRows
 from kraftlake.generate.unfinished import unfinished
-from kraftlake.generate.writer import NO_OP_MS, HistoryWriter
+from kraftlake.generate.writer import NO_OP_MS, ClusterLogWriter
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.arguments import instance, path_text
 from kraftlake.runtime.errors import LakeError, UsageError
@@ -114,12 +114,12 @@ def _gigabytes(size: int) -> str:
 
 
 def _write(folder: Path, path: Path, plan: Plan, progress: Callable[[int], None]) -> GenerateReport:
-    cluster = Cluster(plan)
+    cluster = GeneratedCluster(plan)
     cluster_id = str(cluster.uuid(cluster.uuids(1), 0))
     log = MetadataLog.create(folder, cluster_id, "controlled")
     epoch = log.claim(NODE_ID, timestamp=plan.start_ms)
     rows = BatchRows(log.end_offset, epoch)
-    writer = HistoryWriter(cluster, rows)
+    writer = ClusterLogWriter(cluster, rows)
     writer.now_ms += 1
     episodes: list[Episode] = []
     for table in _history(writer, episodes):
@@ -136,7 +136,7 @@ def _write(folder: Path, path: Path, plan: Plan, progress: Callable[[int], None]
     )
 
 
-def _history(writer: HistoryWriter, episodes: list[Episode]) -> Iterator[pa.Table]:
+def _history(writer: ClusterLogWriter, episodes: list[Episode]) -> Iterator[pa.Table]:
     plan = writer.cluster.plan
     yield from _told(writer, episodes, "set-up", set_up(writer))
     while not writer.is_long_enough:
@@ -152,7 +152,7 @@ def _history(writer: HistoryWriter, episodes: list[Episode]) -> Iterator[pa.Tabl
     yield from writer.rows.take()
 
 
-def _told(writer: HistoryWriter, episodes: list[Episode], name: str, episode: Telling) -> Iterator[pa.Table]:
+def _told(writer: ClusterLogWriter, episodes: list[Episode], name: str, episode: Telling) -> Iterator[pa.Table]:
     first, began = writer.offset, writer.now_ms
     what = yield from episode
     episodes.append(Episode(name=name, first_offset=first, last_offset=writer.offset - 1, timestamp=began, what=what))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.generate.cluster import Cluster
+from kraftlake.generate.cluster import GeneratedCluster
 from kraftlake.generate.rows import Records
 from kraftlake.generate.template import Gap, RecordTemplate, big_endian
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
@@ -20,7 +20,7 @@ _KINDS = {"name": ("text", 1), "topic_id": ("uuid", 16), "directories": ("uuid",
 """Type and bytes of one element of the fields that are not int32."""
 
 
-def creations(cluster: Cluster, topics: Any) -> Records:
+def creations(cluster: GeneratedCluster, topics: Any) -> Records:
     """The TopicRecord of each new topic, followed by its PartitionRecords."""
     rows, partitions = cluster.rows_of(topics), cluster.plan.partitions
     names = np.array([cluster.topic_name(number) for number in topics.tolist()], "S").view(np.uint8)
@@ -45,7 +45,7 @@ def creations(cluster: Cluster, topics: Any) -> Records:
     )
 
 
-def changes(cluster: Cluster, rows: Any, *, isr: Any = None, leader: Any = None) -> list[Records]:
+def changes(cluster: GeneratedCluster, rows: Any, *, isr: Any = None, leader: Any = None) -> list[Records]:
     """A change record for each changed row, grouped by shape.
 
     `isr` bool[n, R] has the replicas in the new ISR, `leader` int32[n] the new leaders; None means unchanged. Records
@@ -72,7 +72,7 @@ def changes(cluster: Cluster, rows: Any, *, isr: Any = None, leader: Any = None)
     return out
 
 
-def reassignments(cluster: Cluster, rows: Any, targets: Any, *, leaving: Any, joining: Any) -> Records:
+def reassignments(cluster: GeneratedCluster, rows: Any, targets: Any, *, leaving: Any, joining: Any) -> Records:
     """The records that start to move one replica: `targets` int32[n, R], `leaving` and `joining` int32[n]."""
     replicas = np.concatenate([targets, leaving[:, None]], axis=1).astype(np.int32)
     columns = _which(cluster, rows) | {
@@ -84,7 +84,7 @@ def reassignments(cluster: Cluster, rows: Any, targets: Any, *, leaving: Any, jo
     return _change_records(columns)
 
 
-def completions(cluster: Cluster, rows: Any, targets: Any, leaders: Any) -> list[Records]:
+def completions(cluster: GeneratedCluster, rows: Any, targets: Any, leaders: Any) -> list[Records]:
     """The records that complete a reassignment: the targets as replicas and ISR, and the leader if it has changed."""
     out: list[Records] = []
     moved = leaders != cluster.leader[rows]
@@ -103,7 +103,7 @@ def completions(cluster: Cluster, rows: Any, targets: Any, leaders: Any) -> list
     return out
 
 
-def _which(cluster: Cluster, rows: Any) -> dict[str, Any]:
+def _which(cluster: GeneratedCluster, rows: Any) -> dict[str, Any]:
     return {
         "partition_id": big_endian(cluster.number[rows]),
         "topic_id": cluster.topic_ids[cluster.topic[rows]],

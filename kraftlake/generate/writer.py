@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.generate.cluster import Cluster
+from kraftlake.generate.cluster import GeneratedCluster
 from kraftlake.generate.rows import BatchRows, Records
 from kraftlake.generate.template import RecordKind
 from kraftlake.records.metadata_records import NoOpRecord
@@ -18,10 +18,10 @@ from kraftlake.records.serde import encode_value
 NO_OP_MS = 500
 
 
-class HistoryWriter:
+class ClusterLogWriter:
     """Writes batches at the cluster's time, which advances by some milliseconds after each."""
 
-    def __init__(self, cluster: Cluster, rows: BatchRows) -> None:
+    def __init__(self, cluster: GeneratedCluster, rows: BatchRows) -> None:
         self.cluster = cluster
         self.rows = rows
         self.now_ms = cluster.plan.start_ms

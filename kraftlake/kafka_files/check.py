@@ -10,7 +10,7 @@ from kraftlake.kafka_files.faults import BrokenFileError
 from kraftlake.kafka_files.node.startup_files import check_node_files
 from kraftlake.kafka_files.problem import Problem
 from kraftlake.kafka_files.segments.batch_walk import Damage, walk
-from kraftlake.kafka_files.segments.segment import LogPosition, Segment, decode
+from kraftlake.kafka_files.segments.segment import ReaderPosition, Segment, decode
 from kraftlake.kafka_files.snapshots.snapshot import Snapshot
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.runtime.errors import CorruptDataError
@@ -26,7 +26,7 @@ def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | 
     other faults with which Kafka does not start: see `check_node_files`. The torn tail is `directory.torn`. The meaning
     of the records is not checked. `seen` is called with the offset after each batch of the log.
     """
-    at = LogPosition(directory.start_offset)
+    at = ReaderPosition(directory.start_offset)
     for segment in directory.segments:
         yield from _check_segment(segment, at, seen)
     for snapshot in directory.snapshots:
@@ -36,7 +36,7 @@ def check_directory(directory: MetadataDirectory, seen: Callable[[int], None] | 
             yield Problem(file=name, message=message)
 
 
-def _check_segment(segment: Segment, at: LogPosition, seen: Callable[[int], None] | None) -> Iterator[Problem]:
+def _check_segment(segment: Segment, at: ReaderPosition, seen: Callable[[int], None] | None) -> Iterator[Problem]:
     """Yield the problems of one segment and move `at` past it."""
     name = segment.file.name
     try:

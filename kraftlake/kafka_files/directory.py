@@ -21,7 +21,7 @@ from kraftlake.kafka_files.node.meta_properties import MetaProperties, find_prop
 from kraftlake.kafka_files.node.quorum_state import MAX_SIZE, QUORUM_STATE
 from kraftlake.kafka_files.segments.batch_walk import Whole, walk
 from kraftlake.kafka_files.segments.salvage import Lost, salvage
-from kraftlake.kafka_files.segments.segment import LogPosition, Segment, find_log_end
+from kraftlake.kafka_files.segments.segment import ReaderPosition, Segment, find_log_end
 from kraftlake.kafka_files.snapshots.snapshot import Snapshot, read_snapshot
 from kraftlake.kafka_files.sniffing.nested import metadata_directories
 from kraftlake.kafka_files.sniffing.sniffing import holds_metadata
@@ -85,7 +85,7 @@ class MetadataDirectory:
             return
         if self._end_before(first) > max(from_offset, segments[0].base_offset):
             check_follows(self._end_before(first), segments[0])
-        at = LogPosition(segments[0].base_offset)
+        at = ReaderPosition(segments[0].base_offset)
         for segment in segments:
             if to_offset is not None and at.offset > to_offset:
                 return
@@ -104,7 +104,7 @@ class MetadataDirectory:
         first = self._segment_of(from_offset)
         if not self.segments or self._end_before(first) > max(from_offset, self.segments[first].base_offset):
             return
-        at = LogPosition(self.segments[first].base_offset)
+        at = ReaderPosition(self.segments[first].base_offset)
         for segment in self.segments[first:]:
             if at.offset != segment.base_offset:
                 return

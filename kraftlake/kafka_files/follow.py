@@ -8,7 +8,7 @@ from pathlib import Path
 from kraftlake.kafka_files.faults import BrokenFileError, unreadable
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, segment_base_offset, segment_name, snapshot_id
 from kraftlake.kafka_files.segments.batch_walk import READ_CHUNK, Damage, walk
-from kraftlake.kafka_files.segments.segment import LogPosition, decode, skip_before
+from kraftlake.kafka_files.segments.segment import ReaderPosition, decode, skip_before
 from kraftlake.kafka_files.snapshots.snapshot import Snapshot, read_snapshot
 from kraftlake.kafka_files.stored_file import DiskFile, Window
 from kraftlake.records.batch import RecordBatch
@@ -133,7 +133,7 @@ class DirectoryFollower:
         file = self._file(base)
         self._check_last(file)
         self._size = file.size
-        at = LogPosition(self.next_offset)
+        at = ReaderPosition(self.next_offset)
         for step in walk(file, start=self._position):
             if isinstance(step, Damage):
                 if step.end < file.size:

@@ -16,7 +16,7 @@ from kraftlake.metadata_log.append.log_commit import (
     commit_outcome,
     file_that_follows,
 )
-from kraftlake.metadata_log.append.log_file import LogEnd, LogFile
+from kraftlake.metadata_log.append.log_file import LogEnd, RowsFile
 from kraftlake.metadata_log.delta_table.actions import transaction
 from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError, now_ms
 from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, check_none_lost, read_table
@@ -279,7 +279,7 @@ class MetadataLog(ReadableLog):
         check_claimed(self._path, end, epoch, expected_end_offset)
 
     def _commit(
-        self, end: LogEnd, file: LogFile | None, actions: Sequence[Mapping[str, Any]] = (), *, epoch: int | None = None
+        self, end: LogEnd, file: RowsFile | None, actions: Sequence[Mapping[str, Any]] = (), *, epoch: int | None = None
     ) -> None:
         """Commit rows that continue the log after `end`, and other actions; `epoch` is that of a claimed append."""
         self._stale = True

@@ -11,11 +11,11 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.live.follow_quorum import QuorumFollower
 from kraftlake.replay.live.open_quorum import observer_of
-from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.live.patience import RetryPolicy
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import ImportConflictError, UsageError, sentence_of
 from kraftlake.runtime.log import get_logger
-from kraftlake.server.cluster_status import ClusterStatus, State
+from kraftlake.server.cluster_status import ClusterStatus, FollowState
 from kraftlake.server.follow_config import ClusterConfig
 from kraftlake.server.followed_image import FollowedImage
 
@@ -60,10 +60,10 @@ class ClusterFollower:
         """Log a fault, and pause if another attempt follows; returns whether one does."""
         reason = sentence_of(fault)
         if isinstance(fault, _FOR_GOOD):
-            self.status.state = State.STOPPED
+            self.status.state = FollowState.STOPPED
             self._log.error("stopped", reason=reason, offset=self.status.last_offset)
             return False
-        self.status.state = State.RETRYING
+        self.status.state = FollowState.RETRYING
         self.status.restarts += 1
         self._log.error("failed", reason=reason, retry_in_seconds=self._pause, offset=self.status.last_offset)
         self._stop.wait(self._pause)
@@ -72,7 +72,7 @@ class ClusterFollower:
 
     def _follow(self) -> None:
         status, config = self.status, self.config
-        status.state, self.image, self._began = State.STARTING, None, False
+        status.state, self.image, self._began = FollowState.STARTING, None, False
         with observer_of(config.bootstrap, command_config=config.command_config) as observer:
             status.observer = observer
             follower = QuorumFollower(observer, config.lake, name=config.bootstrap, on_append=self._take)
@@ -86,7 +86,7 @@ class ClusterFollower:
         self.status.end_offset = step.end_offset
         if self._began:
             return
-        self._began, self.status.state = True, State.FOLLOWING
+        self._began, self.status.state = True, FollowState.FOLLOWING
         self._log.info("following", offset=step.end_offset - 1, records=step.records, snapshots=step.snapshots)
         self._replay(self._begin_image)
 
@@ -121,8 +121,8 @@ class ClusterFollower:
     def failed(self, fault: NodeError) -> None:
         """Record that the quorum can't be reached."""
         status, reason = self.status, str(fault)
-        if (status.state, self._reason) != (State.WAITING, reason):
-            status.state, self._reason = State.WAITING, reason
+        if (status.state, self._reason) != (FollowState.WAITING, reason):
+            status.state, self._reason = FollowState.WAITING, reason
             self._log.warning("waiting", reason=reason, offset=status.last_offset)
 
     def answered(self, high_watermark: int) -> None:
@@ -130,8 +130,8 @@ class ClusterFollower:
         status = self.status
         status.fetched_ms = self._clock.milliseconds()
         status.high_watermark = max(status.high_watermark, high_watermark)
-        if status.state is State.WAITING:
-            status.state = State.FOLLOWING if self._began else State.STARTING
+        if status.state is FollowState.WAITING:
+            status.state = FollowState.FOLLOWING if self._began else FollowState.STARTING
             self._log.info("answered", offset=status.last_offset)
         leader = None if status.observer is None else status.observer.leader
         if leader is not None and (leader.id, leader.epoch) != (status.leader_id, status.leader_epoch):
@@ -141,7 +141,7 @@ class ClusterFollower:
             raise _StoppedError  # a lake that is being made takes long, and there is none before it is whole
 
 
-class _Watched(Patience):
+class _Watched(RetryPolicy):
     """Waits for the quorum without a time limit, unless the process is to end, and notifies the follower."""
 
     def __init__(self, owner: ClusterFollower, follower: QuorumFollower, stop: threading.Event) -> None:

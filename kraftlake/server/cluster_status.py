@@ -10,7 +10,7 @@ from kraftlake.image.cluster_counts import ClusterCounts
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 
 
-class State(StrEnum):
+class FollowState(StrEnum):
     """The state of following one cluster."""
 
     STARTING = "starting"
@@ -34,7 +34,7 @@ class ClusterStatus:
     """
 
     name: str
-    state: State = State.STARTING
+    state: FollowState = FollowState.STARTING
     end_offset: int = -1
     timestamp: int = -1
     high_watermark: int = -1

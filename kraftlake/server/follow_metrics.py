@@ -8,7 +8,7 @@ from kraftlake.image.cluster_counts import count_cluster
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
-from kraftlake.server.cluster_status import ClusterStatus, State
+from kraftlake.server.cluster_status import ClusterStatus, FollowState
 
 Read = Callable[[ClusterStatus], float | None]
 """Reads a value of a cluster; None if unknown, and then omitted."""
@@ -21,7 +21,7 @@ def register_metrics(registry: MetricsRegistry, clusters: Sequence[ClusterStatus
     registry.gauge(
         MetricName("kraftlake", "follow", "state"),
         "1 for the state that the following of the cluster is in.",
-        lambda: {(*_tags(c), ("state", str(state))): c.state is state for c in clusters for state in State},
+        lambda: {(*_tags(c), ("state", str(state))): c.state is state for c in clusters for state in FollowState},
     )
     for name in count_cluster(MetadataImage.EMPTY).by_metric():
         registry.gauge(
@@ -35,7 +35,11 @@ def _of_following(clock: Clock) -> Iterator[tuple[str, str, Read]]:
     def lag_seconds(cluster: ClusterStatus) -> float | None:
         return None if cluster.timestamp < 0 else max(0.0, (clock.milliseconds() - cluster.timestamp) / 1000)
 
-    yield "up", "1 while the lake follows its quorum, 0 in every other state.", lambda c: c.state is State.FOLLOWING
+    yield (
+        "up",
+        "1 while the lake follows its quorum, 0 in every other state.",
+        lambda c: c.state is FollowState.FOLLOWING,
+    )
     yield "lag_offsets", "Offsets known to be committed that the lake lacks.", lambda c: c.lag
     yield "lag_seconds", "Age of the lake's newest record by the controller's clock, s.", lag_seconds
     yield "last_offset", "The last offset of the lake.", lambda c: c.last_offset

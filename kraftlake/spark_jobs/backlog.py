@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True)
-class Advance:
+class StepTotals:
     """The result of executors for a part of the log.
 
     `rows` are the numbers of rows that were added to each table, by name, in `steps` steps; `topics` and `partitions`
@@ -29,10 +29,10 @@ class Advance:
     unwritable: str | None = None
 
 
-class Backlog(Protocol):
+class ExecutorTables(Protocol):
     """Tables of a lake whose rows executors make."""
 
-    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
+    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> StepTotals:
         """Update the tables to offset `last` of the log, the end of a batch; the caller holds their locks.
 
         Tables that begin with a snapshot whose end is later are then at its end.

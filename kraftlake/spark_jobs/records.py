@@ -18,7 +18,7 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.spark_jobs.backlog import Advance, Backlog
+from kraftlake.spark_jobs.backlog import ExecutorTables, StepTotals
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.fold.frames import telling_faults
 from kraftlake.tables.lake_table import LakeTable
@@ -35,12 +35,12 @@ _PARTS_A_COMMIT = 16
 
 
 @attrs.frozen
-class RecordsBacklog(Backlog):
+class RecordsBacklog(ExecutorTables):
     """The table `records/` of a lake."""
 
     lake: Location
 
-    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
+    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> StepTotals:
         """Write the records up to an offset on the executors: see Backlog.
 
         Each commit has whole batches and the offset at their end, so that the next run continues there after a kill.
@@ -62,7 +62,7 @@ class RecordsBacklog(Backlog):
             steps += 1
             on_step(end, last + 1)
         table.finish()
-        return Advance(rows={RECORDS.name: max(last + 1 - first, 0)}, steps=steps)
+        return StepTotals(rows={RECORDS.name: max(last + 1 - first, 0)}, steps=steps)
 
 
 def _written_or_fault(write: Callable[[tuple[int, int]], AddFile], part: tuple[int, int]) -> AddFile | str:

@@ -37,7 +37,7 @@ def run_job(
     table; EnvironmentFaultError when Spark fails; and the errors of replaying a record, with its offset.
     """
     from kraftlake.metadata_log.storage.location import fixed_location
-    from kraftlake.spark_jobs.backlog import Backlog
+    from kraftlake.spark_jobs.backlog import ExecutorTables
     from kraftlake.spark_jobs.stream_options import checked
     from kraftlake.spark_jobs.table_stream import run_stream
     from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
@@ -45,7 +45,7 @@ def run_job(
     job = job_named(name)
     snapshots = (snapshot_every_bytes or DEFAULT_SNAPSHOT_BYTES) if job.snapshots else None
     place = fixed_location(lake)
-    backlog: Backlog
+    backlog: ExecutorTables
     if job is RECORDS:
         from kraftlake.spark_jobs.records import RecordsBacklog
 

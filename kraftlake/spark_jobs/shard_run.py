@@ -18,7 +18,7 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot, snapshot_provenance
 from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
-from kraftlake.spark_jobs.backlog import Advance, Backlog
+from kraftlake.spark_jobs.backlog import ExecutorTables, StepTotals
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
 from kraftlake.spark_jobs.fold.frames import bounded_batches, collected
 from kraftlake.spark_jobs.shard_steps import StepDone, run_step, states_frame
@@ -55,7 +55,7 @@ _HISTORY: Final = "partition_history"
 
 
 @attrs.define(kw_only=True)
-class TablesBacklog(Backlog):
+class TablesBacklog(ExecutorTables):
     """Tables `names` of the job `all`, and with `snapshot_every_bytes` snapshots: one after that many bytes of records.
 
     A step has `step_records` records, where None, STEP_RECORDS for each task that runs at a time.
@@ -70,7 +70,7 @@ class TablesBacklog(Backlog):
     def __attrs_post_init__(self) -> None:
         self._snapshots = None if self.snapshot_every_bytes is None else _Snapshots(self.snapshot_every_bytes)
 
-    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> Advance:
+    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> StepTotals:
         """Update the tables to an offset: see Backlog.
 
         Tables at different offsets first catch up with the furthest one, and continue together. Raises LakeError too if
@@ -78,7 +78,7 @@ class TablesBacklog(Backlog):
         """
         names, log, snapshots = self.names, MetadataLog.open(self.lake), self._snapshots
         step_records = self.step_records or STEP_RECORDS * spark.sparkContext.defaultParallelism
-        rows, made = Counter(dict.fromkeys(names, 0)), Advance(rows={}, steps=0)
+        rows, made = Counter(dict.fromkeys(names, 0)), StepTotals(rows={}, steps=0)
 
         def after_step(state: ReplayState, done: StepDone) -> None:
             nonlocal made

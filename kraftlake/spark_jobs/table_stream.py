@@ -22,7 +22,7 @@ from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
-from kraftlake.spark_jobs.backlog import Backlog
+from kraftlake.spark_jobs.backlog import ExecutorTables
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.source_options import OFFSETS
@@ -72,7 +72,7 @@ def run_stream(
     job: str,
     lake: str | Location,
     new_writers: Callable[[], Sequence[TableWriter]],
-    backlog: Backlog | None,
+    backlog: ExecutorTables | None,
     *,
     options: StreamOptions | None = None,
     snapshot_every_bytes: int | None = None,
@@ -120,7 +120,7 @@ class _TableStream:
         log: MetadataLog,
         session: RunSession,
         *,
-        backlog: Backlog | None,
+        backlog: ExecutorTables | None,
         writers: Sequence[TableWriter],
         open_run: Callable[[], AbstractContextManager[TableRun]],
         on_progress: Progress | None,
@@ -249,7 +249,7 @@ class _TableStream:
             lag = self._log.end_offset - 1 - last
             self._listener.note(self._query, last, lag=lag, topics=topics, partitions=partitions)
 
-    def _by_executors(self, backlog: Backlog, last: int) -> tuple[int | None, int | None]:
+    def _by_executors(self, backlog: ExecutorTables, last: int) -> tuple[int | None, int | None]:
         """Make the rows on the executors; returns the numbers of topics and partitions after that."""
         spark = self._session.get()
 

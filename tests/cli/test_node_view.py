@@ -13,7 +13,7 @@ from kraftlake.cli.output.theme import Style, painted
 from kraftlake.cli.views.node_view import columns, leaf_lines
 from kraftlake.image.nodes.image_nodes import root_node
 from kraftlake.image.nodes.node import Leaf
-from kraftlake.image.nodes.paths import Found
+from kraftlake.image.nodes.paths import FoundNode
 from tests.cli.running import DIRECTORY
 
 NAMES = st.lists(st.text(st.sampled_from("ab漢\x1b"), min_size=1, max_size=12), min_size=1, max_size=40)
@@ -53,7 +53,7 @@ def test_no_character_is_lost(text: str, width: int) -> None:
 def test_the_values_of_the_sample_have_room(width: int) -> None:
     root = root_node(kraftlake.open(DIRECTORY).image(), version="", show_secrets=True)
     kinds: dict[str, list[str]] = {}
-    for one in Found((), root).below():
+    for one in FoundNode((), root).below():
         if isinstance(one.node, Leaf) and one.node.subject is not None and one.node.subject.kind != "credential":
             kinds.setdefault(one.node.subject.kind, []).append(one.node.text)
     assert len(kinds) > 8

@@ -20,7 +20,7 @@ from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.visible import visible
 from kraftlake.cli.output.words import amount, moment, size
 from kraftlake.cli.selection.image_parts import PARTS, ImageSelection
-from kraftlake.cli.selection.log_names import Names
+from kraftlake.cli.selection.log_names import LogNames
 from kraftlake.cli.views.lines import fit
 from kraftlake.cli.views.record_summary import summary
 from kraftlake.replay.queries.record_types import RECORD_TYPES
@@ -131,7 +131,7 @@ def test_every_record_type_is_understood_in_every_spelling(name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_record_is_summed_up(type_: str, data: object, words: str) -> None:
-    pieces = summary(type_, data, Names())
+    pieces = summary(type_, data, LogNames())
     assert "".join(piece if isinstance(piece, str) else piece[0] for piece in pieces) == words
 
 

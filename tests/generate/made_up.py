@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from kraftlake.generate.cluster import Cluster
+from kraftlake.generate.cluster import GeneratedCluster
 from kraftlake.generate.episodes import set_up
 from kraftlake.generate.plan import PATTERNS, Plan
 from kraftlake.generate.rows import BatchRows
-from kraftlake.generate.writer import HistoryWriter
+from kraftlake.generate.writer import ClusterLogWriter
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import from_rows
@@ -40,14 +40,14 @@ class MadeUp:
     """A cluster that is set up, its history in memory, and the image that its records make."""
 
     def __init__(self, plan: Plan) -> None:
-        self.cluster = Cluster(plan)
+        self.cluster = GeneratedCluster(plan)
         self.rows = BatchRows(0, 1)
-        self.writer = HistoryWriter(self.cluster, self.rows)
+        self.writer = ClusterLogWriter(self.cluster, self.rows)
         self.batches: list[RecordBatch] = []
         self.loader = MetadataBatchLoader()
         self.tell(set_up)
 
-    def tell(self, episode: Callable[[HistoryWriter], Generator[pa.Table, None, Any]]) -> MetadataImage:
+    def tell(self, episode: Callable[[ClusterLogWriter], Generator[pa.Table, None, Any]]) -> MetadataImage:
         """Let something happen; the image after it."""
         tables = [*episode(self.writer), *self.rows.take()]
         for batch in (batch for table in tables for batch in from_rows(table)):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kraftlake.generate.cluster import Cluster
+from kraftlake.generate.cluster import GeneratedCluster
 from kraftlake.generate.plan import PATTERNS, Plan
 from kraftlake.runtime.errors import UsageError
 
@@ -36,6 +36,6 @@ def test_the_default_plan_is_valid() -> None:
 
 def test_the_least_memory_is_that_of_the_arrays_of_a_cluster() -> None:
     plan = Plan(brokers=7, topics=11, partitions=13, replication_factor=4)
-    arrays = [value for value in vars(Cluster(plan)).values() if isinstance(value, np.ndarray)]
+    arrays = [value for value in vars(GeneratedCluster(plan)).values() if isinstance(value, np.ndarray)]
     ring = 4 * plan.brokers
     assert plan.least_memory == sum(array.nbytes for array in arrays) - ring

@@ -19,7 +19,7 @@ from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
 from kraftlake.spark_jobs import shard_run
-from kraftlake.spark_jobs.backlog import Advance
+from kraftlake.spark_jobs.backlog import StepTotals
 from kraftlake.spark_jobs.shard_run import TablesBacklog
 from kraftlake.spark_jobs.shard_steps import StepDone, run_step
 from kraftlake.tables.catch_up.covered import covered_by
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.spark
 Rows = dict[str, Counter[str]]
 
 
-def advance(spark: SparkSession, lake: Path, names: Sequence[str], last: int) -> Advance:
+def advance(spark: SparkSession, lake: Path, names: Sequence[str], last: int) -> StepTotals:
     return TablesBacklog(lake=lake, names=names).advance(spark, last, lambda *_: None)
 
 
@@ -90,7 +90,7 @@ def test_in_several_runs_by_both_engines_it_makes_the_tables_of_one(
     log.append(batches[400:800])
     at = list[int]()
 
-    def run(last: int, **options: int) -> Advance:
+    def run(last: int, **options: int) -> StepTotals:
         backlog = TablesBacklog(lake=lake, names=ALL.tables, **options)
         return backlog.advance(spark, last, lambda offset, _: at.append(offset))
 

@@ -14,7 +14,7 @@ from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.shared import check_hosted, command, cut_options, range_options
 from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Style
-from kraftlake.cli.selection.events import Wanted, first_rows, last_rows
+from kraftlake.cli.selection.events import EventSelection, first_rows, last_rows
 from kraftlake.cli.selection.tally import COUNTED_BY, held_lines, tally_of_events
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def events(
         )
     check_hosted(names["brokers"], hosted=hosted)
     opened = call.open(source)
-    wanted = Wanted(**names, hosted=hosted)
+    wanted = EventSelection(**names, hosted=hosted)
     told = opened.events(
         first, last, show_secrets=call.show_secrets, lenient=not call.strict, of_brokers=wanted.of_brokers
     )

@@ -139,7 +139,7 @@ def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
     """Follow a quorum until interrupted."""
     from kraftlake.replay.live.follow_quorum import QuorumFollower
     from kraftlake.replay.live.open_quorum import observer_of
-    from kraftlake.replay.live.patience import Patience
+    from kraftlake.replay.live.patience import RetryPolicy
 
     steps = _Steps(call, lake)
 
@@ -151,7 +151,7 @@ def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
         addresses, cluster_id=call.cluster_id, command_config=call.command_config, warn=call.terminal.warn
     )
     with stop_at_signals() as stop, observer, closing(steps), suppress(_StoppedError):
-        patience = Patience(wait=stop.wait, tell=call.terminal.warn, answered=answered)
+        patience = RetryPolicy(wait=stop.wait, tell=call.terminal.warn, answered=answered)
         QuorumFollower(observer, lake, name=addresses).run(steps, patience=patience, stop=stop)
 
 

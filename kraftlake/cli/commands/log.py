@@ -26,7 +26,7 @@ from kraftlake.cli.output.formats import Table
 if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.cli.selection.cut import Cut
-    from kraftlake.cli.selection.log_names import Names
+    from kraftlake.cli.selection.log_names import LogNames
     from kraftlake.cli.selection.log_records import OfBrokers, OfTopics
     from kraftlake.records.log_record import LogRecord
     from kraftlake.runtime.moments import Moment
@@ -87,7 +87,7 @@ def log(
     opened = call.open(source)
     if names["partitions"]:  # the records of a topic are shown also where it lacks the partition
         call.check_names(opened, **names, found=False)
-    from kraftlake.cli.selection.log_names import Names, names_before
+    from kraftlake.cli.selection.log_names import LogNames, names_before
     from kraftlake.cli.selection.log_records import OfBrokers, OfTopics, hosted_before
 
     begin, end = opened.offset_range(first, last)
@@ -97,7 +97,7 @@ def log(
         begin = max(lowest, highest - cut.tail + 1)  # each offset is a record
     filters: list[OfTopics | OfBrokers] = []
     of_topics = names["topics"], names["topic_ids"], names["partitions"]
-    known = names_before(opened, begin) if any(of_topics) or call.in_words else Names()
+    known = names_before(opened, begin) if any(of_topics) or call.in_words else LogNames()
     if any(of_topics):
         filters.append(OfTopics(known, *of_topics))
     if brokers := names["brokers"]:
@@ -120,7 +120,7 @@ def _selected(
     range_: tuple[int | None, int | None],
     filters: Sequence[OfTopics | OfBrokers],
     types: tuple[str, ...],
-    known: Names,
+    known: LogNames,
 ) -> Iterator[LogRecord]:
     """The records of a range that pass all filters, of the given types or all; `known` learns names from the others."""
     if not filters:
@@ -139,7 +139,7 @@ def _selected(
 def show_records(
     call: Call,
     records: Iterable[LogRecord],
-    known: Names,
+    known: LogNames,
     *,
     whole: bool,
     narrower: str = "--last, --from, --type, --topic and --broker",

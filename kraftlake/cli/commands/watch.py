@@ -12,7 +12,7 @@ from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.following import ONLY_PROVEN, POLL_SECONDS, check_committed, following_options, quorum_of
 from kraftlake.cli.options.shared import check_hosted, command, from_option, last_option, limit_option
 from kraftlake.cli.output.terminal import check_reader
-from kraftlake.cli.selection.events import Wanted, first_rows
+from kraftlake.cli.selection.events import EventSelection, first_rows
 
 if TYPE_CHECKING:
     import threading
@@ -75,7 +75,7 @@ def watch(
     from kraftlake.cli.views.watch_view import WatchView
     from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 
-    wanted = Wanted(**names, hosted=hosted)
+    wanted = EventSelection(**names, hosted=hosted)
     opened = call.open(source, tell_torn=False)
     view = WatchView(call.terminal, hidden=not call.in_words)
     poll = poll or POLL_SECONDS
@@ -115,7 +115,7 @@ def watch(
 
 
 def _selected(
-    call: Call, watched: Watch, wanted: Wanted, view: WatchView, *, poll: float, stop: threading.Event
+    call: Call, watched: Watch, wanted: EventSelection, view: WatchView, *, poll: float, stop: threading.Event
 ) -> Iterator[pa.Table]:
     """The selected events as they arrive, until `stop` is set; after each step the view gets the state."""
     trouble, skipped = None, 0

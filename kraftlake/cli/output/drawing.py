@@ -25,7 +25,7 @@ def text(*pieces: Piece) -> Text:
     return made
 
 
-class LightTable(Table):
+class PlainTable(Table):
     """A table that breaks lines between words only, and the names in its column `whole` never, if there is room."""
 
     whole: str | None = None
@@ -73,7 +73,7 @@ class LightTable(Table):
 class Fitting:
     """A text or a table where its lines fit unbroken, and `narrow` in its place where they do not."""
 
-    def __init__(self, wide: Text | LightTable, narrow: RenderableType) -> None:
+    def __init__(self, wide: Text | PlainTable, narrow: RenderableType) -> None:
         self._wide = wide
         self._narrow = narrow
 
@@ -99,12 +99,12 @@ def _shared_out(narrowest: list[int], natural: list[int], left: int) -> list[int
     return widths
 
 
-def table(*headings: str, right: Iterable[str] = (), whole: str | None = None) -> LightTable:
+def table(*headings: str, right: Iterable[str] = (), whole: str | None = None) -> PlainTable:
     """A light table without vertical lines; the columns named in `right` are flushed right.
 
     The names in the column `whole` stay on one line, so that they can be copied, wherever there is room for that.
     """
-    made = LightTable(
+    made = PlainTable(
         box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_edge=False, header_style=Style.QUIET.rich
     )
     made.whole = whole

@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from kraftlake.cli.output.drawing import Fitting, LightTable
+from kraftlake.cli.output.drawing import Fitting, PlainTable
 from kraftlake.cli.output.theme import Style, paint
 
 _GUIDE = 4
@@ -52,7 +52,7 @@ def _label(label: RenderableType, console: Console, width: int, *, colour: bool)
         label = label.within(width)
     if isinstance(label, Text) and cell_len(label.plain) <= width and "\n" not in label.plain:
         yield _painted(label, colour=colour)
-    elif isinstance(label, LightTable) and (widths := label.widths_within(width)) is not None:
+    elif isinstance(label, PlainTable) and (widths := label.widths_within(width)) is not None:
         yield from _rows(label, widths, colour=colour)
     else:
         for segments in console.render_lines(label, console.options.update(width=width), pad=False):
@@ -63,7 +63,7 @@ def _segment(text: str, style: Any, *, colour: bool) -> str:
     return style.render(text, color_system=ColorSystem.STANDARD) if colour and style else text
 
 
-def _rows(table: LightTable, widths: list[int], *, colour: bool) -> Iterator[str]:
+def _rows(table: PlainTable, widths: list[int], *, colour: bool) -> Iterator[str]:
     heads = [paint(str(column.header), Style.QUIET, colour=colour) for column in table.columns]
     lengths = [cell_len(str(column.header)) for column in table.columns]
     rights = [column.justify == _RIGHT for column in table.columns]

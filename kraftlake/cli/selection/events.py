@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Wanted(NamedTuple):
+class EventSelection(NamedTuple):
     """The events that a command line selects; an empty or None field selects all.
 
     With `hosted` the brokers also select the partitions that they host; the makers of events apply this: `of_brokers`.

@@ -20,7 +20,7 @@ _NAMING_API_KEYS = frozenset(record.API_KEY for record in (r.TopicRecord, r.Acce
 """The API keys of the records that give ids a name."""
 
 
-class Names:
+class LogNames:
     """The names that the log has given to ids: topics by id, ACLs by id."""
 
     def __init__(self) -> None:
@@ -42,14 +42,14 @@ class Names:
         return self.topics.get(id_, id_)
 
 
-def names_before(source: Source, before: int | None) -> Names:
+def names_before(source: Source, before: int | None) -> LogNames:
     """The names given before the offset `before`, in snapshots and in the log; None is the log's start.
 
     For a snapshot file these are all of its names.
 
     Unreadable batches are skipped: later records are shown without the names in them.
     """
-    names = Names()
+    names = LogNames()
     for type_, data in records_before(source, before, _NAMING_API_KEYS):
         names.learn(type_, data)
     return names

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kraftlake.cli.selection.log_names import Names
+from kraftlake.cli.selection.log_names import LogNames
 from kraftlake.cli.selection.topic_names import matches
 from kraftlake.records.record_ids import BROKER_FIELDS
 
@@ -30,7 +30,7 @@ class OfTopics:
     """
 
     def __init__(
-        self, known: Names, patterns: Sequence[str], ids: Collection[str] = (), partitions: Sequence[str] = ()
+        self, known: LogNames, patterns: Sequence[str], ids: Collection[str] = (), partitions: Sequence[str] = ()
     ) -> None:
         self._known = known
         self._patterns = patterns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kraftlake.cli.selection.log_records import OfBrokers, OfTopics
 
 if TYPE_CHECKING:
-    from kraftlake.cli.selection.log_names import Names
+    from kraftlake.cli.selection.log_names import LogNames
     from kraftlake.image.diff import EntryChange, ImageDiff
     from kraftlake.image.nodes.node import Subject
     from kraftlake.records.log_record import LogRecord
@@ -56,7 +56,7 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 """The parts of a diff by the kind of a node's subject."""
 
 
-def record_filter(subject: Subject, known: Names) -> Callable[[LogRecord], bool]:
+def record_filter(subject: Subject, known: LogNames) -> Callable[[LogRecord], bool]:
     """A filter for the records about a node; call it with each record of a range, in order.
 
     `known` are the names that the log has given to ids before the first record.

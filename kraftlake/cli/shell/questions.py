@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kraftlake.cli.selection.cut import Cut
     from kraftlake.diagnosis.things import Thing
     from kraftlake.image.nodes.node import Subject
-    from kraftlake.image.nodes.paths import Found
+    from kraftlake.image.nodes.paths import FoundNode
     from kraftlake.records.log_record import LogRecord
 
 _NO_OP: Final = "NO_OP_RECORD"
@@ -183,13 +183,13 @@ _NO_THING: Final = (
 )
 
 
-def _subject(found: Found) -> Subject:
+def _subject(found: FoundNode) -> Subject:
     if found.node.subject is None:
         raise click.ClickException(f"{found.path} is of no record: log and diff take the other paths below /image")
     return found.node.subject
 
 
-def _things(found: Found) -> Sequence[Thing]:
+def _things(found: FoundNode) -> Sequence[Thing]:
     """The things of a node whose times `since` shows."""
     from kraftlake.diagnosis.things import Thing
 

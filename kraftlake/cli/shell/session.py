@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.image.metadata_image import MetadataImage
     from kraftlake.image.nodes.node import Directory
-    from kraftlake.image.nodes.paths import Found
+    from kraftlake.image.nodes.paths import FoundNode
     from kraftlake.runtime.moments import LogTime
 
 
@@ -76,17 +76,17 @@ class Session:
                 f"{path_of(was)} is not there at offset {self.image.offset}: this is {path_of(self.cwd)}"
             )
 
-    def find_one(self, names: tuple[str, ...]) -> Found | None:
+    def find_one(self, names: tuple[str, ...]) -> FoundNode | None:
         """The node at the end of names from the root, None where there is none."""
         from kraftlake.image.nodes.node import Directory
-        from kraftlake.image.nodes.paths import Found
+        from kraftlake.image.nodes.paths import FoundNode
 
         node: Any = self.root
         for name in names:
             node = node.child(name) if isinstance(node, Directory) else None
-        return None if node is None else Found(names, node)
+        return None if node is None else FoundNode(names, node)
 
-    def find(self, patterns: Sequence[str]) -> tuple[list[Found], str]:
+    def find(self, patterns: Sequence[str]) -> tuple[list[FoundNode], str]:
         """The nodes that match patterns, by default the current directory, and a sentence on what is missing.
 
         The sentence is empty where each pattern matches something.
@@ -98,14 +98,14 @@ class Session:
         return [one for nodes in found for one in nodes], "; ".join(map(self._missing, missing))
 
     @contextmanager
-    def found(self, patterns: Sequence[str]) -> Iterator[list[Found]]:
+    def found(self, patterns: Sequence[str]) -> Iterator[list[FoundNode]]:
         """As `find`; a ClickException at the end of the context where something is missing."""
         found, missing = self.find(patterns)
         yield found
         if missing:
             raise click.ClickException(missing)
 
-    def find_single(self, pattern: str) -> Found:
+    def find_single(self, pattern: str) -> FoundNode:
         """The one node that matches a pattern; ClickException where none does, UsageError where several do."""
         found, missing = self.find([pattern])
         if missing:

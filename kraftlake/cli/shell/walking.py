@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kraftlake.cli.output.terminal import Terminal
     from kraftlake.image.nodes.node import Leaf
-    from kraftlake.image.nodes.paths import Found
+    from kraftlake.image.nodes.paths import FoundNode
 
 PATHS = "Paths of nodes; * and ? match, {a,b} is one of several. Without any, the current directory."
 PATH = "The path of a node; by default the current directory."
@@ -89,7 +89,7 @@ def show_values(session: Session, paths: Sequence[str]) -> None:
         raise click.ClickException("; ".join(faults))
 
 
-def _values(terminal: Terminal, leaves: Sequence[tuple[Found, Leaf]]) -> Iterator[Sequence[Piece]]:
+def _values(terminal: Terminal, leaves: Sequence[tuple[FoundNode, Leaf]]) -> Iterator[Sequence[Piece]]:
     """The lines of values; on a terminal each of several has its path above it."""
     from kraftlake.cli.views.node_view import leaf_lines
 
@@ -146,17 +146,17 @@ def _answer(session: Session, table: Table, lines: Iterable[Sequence[Piece]]) ->
         session.call.write_rows(table)
 
 
-def _paths(found: Iterable[Found]) -> Table:
+def _paths(found: Iterable[FoundNode]) -> Table:
     """The rows of nodes that are listed."""
     return Table(("path", "directory"), ({"path": one.path, "directory": one.node.is_directory} for one in found))
 
 
-def _nodes(found: Iterable[Found]) -> Table:
+def _nodes(found: Iterable[FoundNode]) -> Table:
     """The rows of nodes that are shown."""
     return Table(("path", "value"), ({"path": one.path, "value": one.node.value} for one in found))
 
 
-def _path_line(found: Found) -> Sequence[Piece]:
+def _path_line(found: FoundNode) -> Sequence[Piece]:
     return ((found.path, Style.NAME if found.node.is_directory else Style.PLAIN),)
 
 

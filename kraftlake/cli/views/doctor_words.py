@@ -12,7 +12,7 @@ from kraftlake.runtime.words import counted, duration
 if TYPE_CHECKING:
     from kraftlake.diagnosis.doctor.diagnosis import Diagnosis
     from kraftlake.diagnosis.doctor.finding import Finding
-    from kraftlake.diagnosis.doctor.group import Group, LogPosition
+    from kraftlake.diagnosis.doctor.group import Affected, LogPosition
     from kraftlake.diagnosis.doctor.help import Help
 
 SHOWN_GROUPS = 5
@@ -123,7 +123,7 @@ def shows_newest(finding: Finding) -> bool:
     return finding.severity is Severity.INFO and any(group.since is not None for group in finding.groups)
 
 
-def shown_groups(finding: Finding) -> tuple[Sequence[Group], int]:
+def shown_groups(finding: Finding) -> tuple[Sequence[Affected], int]:
     """The groups that are shown, and the number of the others."""
     groups = finding.groups
     some = groups[-SHOWN_GROUPS:] if shows_newest(finding) else groups[:SHOWN_GROUPS]

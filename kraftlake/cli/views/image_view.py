@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from kraftlake.cli.output.drawing import Fitting, LightTable, branch, table, text, tree
+from kraftlake.cli.output.drawing import Fitting, PlainTable, branch, table, text, tree
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, levels, moment, since_words
 from kraftlake.cli.views.topics_view import add_overview, add_since, add_topics
@@ -120,7 +120,7 @@ def _add_brokers(root: Tree, brokers: dict[str, Any], since: dict[str, Any] | No
     node.add(Fitting(_broker_table(brokers, since), Group(_broker_table(brokers, None), *lines)))
 
 
-def _broker_table(brokers: dict[str, Any], since: dict[str, Any] | None) -> LightTable:
+def _broker_table(brokers: dict[str, Any], since: dict[str, Any] | None) -> PlainTable:
     headings = ("id", "state", *(() if since is None else ("since",)), "rack", "epoch", "listeners", "log dirs")
     rows = table(*headings, right=("id", "epoch"), whole="listeners")
     for id_, broker in sorted(brokers.items(), key=_number):

@@ -12,7 +12,7 @@ from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style, paint, styled
 from kraftlake.cli.output.visible import visible
 from kraftlake.cli.output.words import moment
-from kraftlake.cli.selection.log_names import Names
+from kraftlake.cli.selection.log_names import LogNames
 from kraftlake.cli.views.record_summary import summary
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
 from kraftlake.records.redaction import redact_record_json
@@ -77,7 +77,7 @@ class LogView:
     Lines are cut to a terminal's width, never when stdout is piped.
     """
 
-    def __init__(self, terminal: Terminal, names: Names, *, show_secrets: bool = False) -> None:
+    def __init__(self, terminal: Terminal, names: LogNames, *, show_secrets: bool = False) -> None:
         self._terminal = terminal
         self._names = names
         self._show_secrets = show_secrets

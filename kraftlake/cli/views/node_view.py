@@ -10,14 +10,14 @@ from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style, styled
 
 if TYPE_CHECKING:
-    from kraftlake.image.nodes.paths import Found
+    from kraftlake.image.nodes.paths import FoundNode
 
 _FIELD = re.compile(r"(?<=[(\[ ])(\w+)=")
 _INDENT = "  "
 _GAP = 2
 
 
-def listed(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piece]]:
+def listed(terminal: Terminal, found: Sequence[FoundNode]) -> Iterator[Sequence[Piece]]:
     """The lines of `ls`: leaves by name, then directories with their content."""
     from kraftlake.image.nodes.paths import part_of
 
@@ -32,7 +32,7 @@ def listed(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piec
         yield from _names(terminal, list(directory.children()))
 
 
-def _names(terminal: Terminal, found: Sequence[Found]) -> Iterator[Sequence[Piece]]:
+def _names(terminal: Terminal, found: Sequence[FoundNode]) -> Iterator[Sequence[Piece]]:
     from kraftlake.image.nodes.paths import part_of
 
     pieces: list[Piece] = [
@@ -110,14 +110,14 @@ def _painted(text: str) -> Iterator[Piece]:
     yield text[end:]
 
 
-def tree_lines(terminal: Terminal, found: Found, *, headed: bool = False) -> Iterator[Sequence[Piece]]:
+def tree_lines(terminal: Terminal, found: FoundNode, *, headed: bool = False) -> Iterator[Sequence[Piece]]:
     """All nodes below a node: a line for each name, and its value below it; under the node's path where `headed`."""
     if headed:
         yield (found.path, Style.STRONG), ":"
     yield from _below(terminal, found, _INDENT if headed else "")
 
 
-def _below(terminal: Terminal, found: Found, indent: str) -> Iterator[Sequence[Piece]]:
+def _below(terminal: Terminal, found: FoundNode, indent: str) -> Iterator[Sequence[Piece]]:
     from kraftlake.image.nodes.node import Leaf
     from kraftlake.image.nodes.paths import part_of
 

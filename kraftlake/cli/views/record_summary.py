@@ -8,7 +8,7 @@ from typing import Any
 
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, amount, listed, moment, numbers
-from kraftlake.cli.selection.log_names import Names
+from kraftlake.cli.selection.log_names import LogNames
 from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS, acl_words, name_of
 from kraftlake.records.metadata_records import UserScramCredentialRecord
 from kraftlake.records.redaction import REDACTED, secret_names
@@ -20,7 +20,7 @@ _CAME: Piece = ("+ ", Style.GOOD)
 _WENT: Piece = ("- ", Style.BAD)
 
 
-def summary(type_: str, data: Any, names: Names) -> list[Piece]:
+def summary(type_: str, data: Any, names: LogNames) -> list[Piece]:
     """The pieces of one line about a record; a type without a form of its own shows its JSON."""
     if type_ in _SILENT:
         return []
@@ -33,18 +33,18 @@ def _name(name: str) -> Piece:
     return name, Style.NAME
 
 
-def _partition_name(data: Data, names: Names) -> Piece:
+def _partition_name(data: Data, names: LogNames) -> Piece:
     return _name(f"{names.topic(data['topicId'])}-{data['partitionId']}")
 
 
-def _partition(data: Data, names: Names) -> list[Piece]:
+def _partition(data: Data, names: LogNames) -> list[Piece]:
     pieces = [_partition_name(data, names), "  leader ", _leader(data["leader"])]
     pieces += [f", in sync {numbers(data['isr'])}, replicas {numbers(data['replicas'])}"]
     pieces += _optional_lists(data)
     return [*pieces, (f", epochs {data['leaderEpoch']}/{data['partitionEpoch']}", Style.QUIET)]
 
 
-def _partition_change(data: Data, names: Names) -> list[Piece]:
+def _partition_change(data: Data, names: LogNames) -> list[Piece]:
     pieces: list[Piece] = []
     if data.get("leader", -2) != -2:
         pieces += ["leader ", _leader(data["leader"])]
@@ -78,7 +78,7 @@ def _optional_lists(data: Data, *, first: bool = False) -> list[Piece]:
     return pieces
 
 
-def _config(data: Data, _: Names) -> list[Piece]:
+def _config(data: Data, _: LogNames) -> list[Piece]:
     kind = name_of(CONFIG_RESOURCES, data["resourceType"]).lower().replace("_", " ")
     resource: list[Piece] = [(kind + " ", Style.QUIET), _name(data["resourceName"] or "(default)"), "  "]
     if data["value"] is None:
@@ -88,7 +88,7 @@ def _config(data: Data, _: Names) -> list[Piece]:
     return [*resource, f"{data['name']}={data['value']}", *ignored]
 
 
-def _broker(data: Data, _: Names) -> list[Piece]:
+def _broker(data: Data, _: LogNames) -> list[Piece]:
     rack = f", rack {data['rack']}" if data.get("rack") is not None else ""
     fenced: Piece = (", fenced", Style.BAD) if data.get("fenced") else ""
     return [*_id("broker", data["brokerId"]), f"  epoch {data['brokerEpoch']}{rack}", fenced, _end_points(data)]
@@ -107,12 +107,12 @@ def _epoch(epoch: int) -> Piece:
     return f"  epoch {epoch}", Style.QUIET
 
 
-def _controller(data: Data, _: Names) -> list[Piece]:
+def _controller(data: Data, _: LogNames) -> list[Piece]:
     incarnation = ("  incarnation " + data["incarnationId"], Style.QUIET)
     return [*_id("controller", data["controllerId"]), incarnation, _end_points(data)]
 
 
-def _registration_change(data: Data, _: Names) -> list[Piece]:
+def _registration_change(data: Data, _: LogNames) -> list[Piece]:
     pieces: list[Piece] = []
     fenced = data.get("fenced", 0)
     if fenced:
@@ -126,7 +126,7 @@ def _registration_change(data: Data, _: Names) -> list[Piece]:
     return [*_id("broker", data["brokerId"]), "  ", *listed(pieces), _epoch(data["brokerEpoch"])]
 
 
-def _quota(data: Data, _: Names) -> list[Piece]:
+def _quota(data: Data, _: LogNames) -> list[Piece]:
     entity = ", ".join(
         f"{one['entityType']} {'(default)' if one['entityName'] is None else one['entityName']}"
         for one in data["entity"]
@@ -140,7 +140,7 @@ def _fencing(data: Data, change: Piece) -> list[Piece]:
     return [*_id("broker", data["id"]), change, _epoch(data["epoch"])]
 
 
-def _producer_ids(data: Data, _: Names) -> list[Piece]:
+def _producer_ids(data: Data, _: LogNames) -> list[Piece]:
     return [*_id("broker", data["brokerId"]), f"  the next block starts at {data['nextProducerId']:,}"]
 
 
@@ -148,7 +148,7 @@ def _mechanism(data: Data) -> str:
     return name_of(SCRAM_MECHANISMS, data["mechanism"])
 
 
-def _scram(data: Data, _: Names) -> list[Piece]:
+def _scram(data: Data, _: LogNames) -> list[Piece]:
     keys = [
         f"{key} {data[key]}" for key in secret_names(UserScramCredentialRecord) if data.get(key, REDACTED) != REDACTED
     ]
@@ -156,13 +156,13 @@ def _scram(data: Data, _: Names) -> list[Piece]:
     return [_CAME, _name(data["name"]), f"  {_mechanism(data)}, {data['iterations']} iterations{secrets}"]
 
 
-def _token(data: Data, _: Names) -> list[Piece]:
+def _token(data: Data, _: LogNames) -> list[Piece]:
     if data["owner"] == REDACTED:
         return [_name(data["tokenId"]), (f"  {REDACTED}", Style.QUIET)]
     return [_name(data["tokenId"]), f" of {data['owner']}, expires {moment(data['expirationTimestamp'])}"]
 
 
-def _leader_change(data: Data, _: Names) -> list[Piece]:
+def _leader_change(data: Data, _: LogNames) -> list[Piece]:
     voters = [voter["voterId"] for voter in data["voters"]]
     return ["controller ", (str(data["leaderId"]), Style.STRONG), f" leads, voters {numbers(voters)}"]
 
@@ -175,7 +175,7 @@ def _voter(voter: Data) -> str:
 _SILENT = frozenset({"NO_OP_RECORD", "END_TRANSACTION_RECORD", "SNAPSHOT_FOOTER"})
 """Types whose records have nothing to show but the type."""
 
-_FORMS: dict[str, Callable[[Any, Names], list[Piece]]] = {
+_FORMS: dict[str, Callable[[Any, LogNames], list[Piece]]] = {
     "TOPIC_RECORD": lambda data, _: [_CAME, _name(data["name"]), ("  id " + data["topicId"], Style.QUIET)],
     "REMOVE_TOPIC_RECORD": lambda data, names: [_WENT, _name(names.topic(data["topicId"]))],
     "PARTITION_RECORD": _partition,

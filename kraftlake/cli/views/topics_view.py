@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from kraftlake.cli.output.drawing import Fitting, LightTable, branch, table, text
+from kraftlake.cli.output.drawing import Fitting, PlainTable, branch, table, text
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, listed, moment, numbers, since_words
 from kraftlake.diagnosis.leadership import MAY_LEAD, may_lead_words
@@ -83,7 +83,7 @@ def _worst_first(item: tuple[str, dict[str, Any]]) -> tuple[bool, bool, str]:
 
 def partition_table(
     partitions: dict[str, Any], brokers: dict[str, Any] | None, *, heading: str
-) -> LightTable | Fitting:
+) -> PlainTable | Fitting:
     """A row for each partition of {name or number: PARTITION}, in the order given.
 
     The time since when a state holds is a column of its own, or on narrow terminals below the unusual values.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
-from kraftlake.cli.output.drawing import LightTable, table, text
+from kraftlake.cli.output.drawing import PlainTable, table, text
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, moment
@@ -59,7 +59,7 @@ def show_what_if(terminal: Terminal, answer: WhatIf) -> None:
     terminal.line(*_verdict(answer))
 
 
-def _steps(answer: WhatIf) -> LightTable:
+def _steps(answer: WhatIf) -> PlainTable:
     """A row for each stage of each step, with the change since the row before."""
     rows = [("", "as it is", answer.before)]
     for number, one in enumerate(answer.steps, start=1):
@@ -85,7 +85,7 @@ def _count(now: int, before: int) -> RenderableType:
     return text((f"{now:,}" if now else NONE, Style.WARNING if now else Style.QUIET), change)
 
 
-def _leaders(answer: WhatIf) -> LightTable:
+def _leaders(answer: WhatIf) -> PlainTable:
     """A row for each broker: the partitions that it leads before and after."""
     before, after = answer.before.leaders, answer.after.leaders
     fenced = {id_ for one in answer.steps for id_ in one.fenced}
@@ -152,7 +152,7 @@ def _named(names: Sequence[str]) -> list[Piece]:
     return [", ".join(names[:FIRST]), (rest, Style.QUIET)]
 
 
-def _risks(heading: str, risks: Sequence[Risk], *, after: bool) -> LightTable:
+def _risks(heading: str, risks: Sequence[Risk], *, after: bool) -> PlainTable:
     """A row for each loss, the worst first."""
     lost = f"{'then ' if after else ''}losing {heading}"
     columns = ("leads", "go offline", "under min ISR", "may lack records")

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kraftlake.diagnosis.doctor.case import RECENT_HOURS, Case
+from kraftlake.diagnosis.doctor.case import RECENT_HOURS, CheckInput
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Severity
+from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
 from kraftlake.diagnosis.doctor.folder_helps import missing_helps, stray_helps
-from kraftlake.diagnosis.doctor.group import Group, LogPosition, earliest
+from kraftlake.diagnosis.doctor.group import Affected, LogPosition, earliest
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
 from kraftlake.diagnosis.doctor.registration_history import failed_directories
 from kraftlake.diagnosis.leadership import broker_words
@@ -29,7 +29,7 @@ THROTTLES: Final = (
 """The configs of topics and brokers that throttle replication."""
 
 
-def _brokers_that(case: Case, field: str, brokers: list[int]) -> tuple[Group, ...]:
+def _brokers_that(case: CheckInput, field: str, brokers: list[int]) -> tuple[Affected, ...]:
     """A group for each broker, with the number of its replicas, since the time when a flag of it was set."""
     flags = {broker: Thing.broker(broker, field) for broker in brokers}
     since = case.since(flags.values(), bool)
@@ -37,21 +37,21 @@ def _brokers_that(case: Case, field: str, brokers: list[int]) -> tuple[Group, ..
     return tuple(_hosting(broker, counts[broker], since[flag]) for broker, flag in flags.items())
 
 
-def _hosting(broker: int, count: BrokerCounts, since: LogPosition | None) -> Group:
+def _hosting(broker: int, count: BrokerCounts, since: LogPosition | None) -> Affected:
     reason = f"hosts {counted(count.led + count.followed, 'replica')}"
-    return Group(reason=reason, things=(f"broker {broker}",), since=since)
+    return Affected(reason=reason, things=(f"broker {broker}",), since=since)
 
 
-def _fenced(case: Case) -> Iterator[Found]:
+def _fenced(case: CheckInput) -> Iterator[CheckResult]:
     brokers = sorted(id_ for id_, broker in case.image.cluster.brokers.items() if broker.fenced)
     if brokers:
         count = len(case.image.cluster.brokers)
         sentence = f"{broker_words(brokers)} of {count} {'is' if len(brokers) == 1 else 'are'} fenced"
         helps = (*_lost_disks(case, brokers), *_STARTED)
-        yield Found(sentence=sentence, groups=_brokers_that(case, "fenced", brokers), helps=helps)
+        yield CheckResult(sentence=sentence, groups=_brokers_that(case, "fenced", brokers), helps=helps)
 
 
-def _lost_disks(case: Case, fenced: Iterable[int]) -> Iterator[Help]:
+def _lost_disks(case: CheckInput, fenced: Iterable[int]) -> Iterator[Help]:
     """Remedies for fenced brokers whose last process had lost log directories: the last loss may have ended it."""
     history = case.timeline.registrations.brokers
     for broker in fenced:
@@ -61,19 +61,19 @@ def _lost_disks(case: Case, fenced: Iterable[int]) -> Iterator[Help]:
             yield Help(
                 action=f"Look at the disks of broker {broker} before it is started: a broker whose last log directory "
                 "fails ends itself.",
-                evidence=(Group(reason=reason, things=(f"broker {broker}",), since=earliest(lost.values())),),
+                evidence=(Affected(reason=reason, things=(f"broker {broker}",), since=earliest(lost.values())),),
             )
 
 
-def _shutting_down(case: Case) -> Iterator[Found]:
+def _shutting_down(case: CheckInput) -> Iterator[CheckResult]:
     known = case.image.cluster.brokers.items()
     brokers = sorted(id_ for id_, broker in known if broker.in_controlled_shutdown and not broker.fenced)
     if brokers:
         sentence = f"{broker_words(brokers)} {'is' if len(brokers) == 1 else 'are'} in controlled shutdown"
-        yield Found(sentence=sentence, groups=_brokers_that(case, "inControlledShutdown", brokers))
+        yield CheckResult(sentence=sentence, groups=_brokers_that(case, "inControlledShutdown", brokers))
 
 
-def _gone(case: Case) -> Iterator[Found]:
+def _gone(case: CheckInput) -> Iterator[CheckResult]:
     """Brokers that are not registered and still have replicas."""
     known = case.image.cluster.brokers
     gone = {broker: one for broker, one in count_partitions_of_brokers(case.image).items() if broker not in known}
@@ -82,17 +82,19 @@ def _gone(case: Case) -> Iterator[Found]:
         groups = tuple(_hosting(broker, one, since[Thing.broker(broker)]) for broker, one in sorted(gone.items()))
         have, are = ("has", "is") if len(gone) == 1 else ("have", "are")
         sentence = f"{broker_words(sorted(gone))} {have} replicas and {are} not registered"
-        yield Found(sentence=sentence, groups=groups, helps=(*BACK, *_moved_away(case, sorted(gone))))
+        yield CheckResult(sentence=sentence, groups=groups, helps=(*BACK, *_moved_away(case, sorted(gone))))
 
 
-def _moved_away(case: Case, gone: Iterable[int]) -> Iterator[Help]:
+def _moved_away(case: CheckInput, gone: Iterable[int]) -> Iterator[Help]:
     """The reassignment of replicas on unregistered brokers; only of partitions that another replica leads."""
     evidence = []
     for broker in gone:
         hosted = partitions_of(case.image, broker)
         led = tuple(f"{topic}-{number}" for topic, number in sorted({*hosted.followed} - {*hosted.offline}))
         if led:
-            evidence.append(Group(reason=f"broker {broker} is not registered, and another replica leads", things=led))
+            evidence.append(
+                Affected(reason=f"broker {broker} is not registered, and another replica leads", things=led)
+            )
     if evidence:
         yield Help(
             action="If the broker does not come back, move its replicas to others: kafka-reassign-partitions.sh.",
@@ -103,7 +105,7 @@ def _moved_away(case: Case, gone: Iterable[int]) -> Iterator[Help]:
         )
 
 
-def _throttles(case: Case) -> Iterator[Found]:
+def _throttles(case: CheckInput) -> Iterator[CheckResult]:
     """The throttles that outlast the reassignment that they were for; during one they are not a fault."""
     set_: list[tuple[ConfigResource, str, str]] = [
         (resource, name, value)
@@ -116,7 +118,7 @@ def _throttles(case: Case) -> Iterator[Found]:
     things = [Thing.config(resource.type_name, resource.name, name) for resource, name, _ in set_]
     since = case.since(things, lambda value: value is not None)
     groups = tuple(
-        Group(
+        Affected(
             reason=f"{name}={value if len(value) <= _LONGEST else f'{value[:_LONGEST]}…'}",
             things=(f"{resource.type_name.lower()} {resource.name or '(default)'}",),
             since=since[thing],
@@ -127,7 +129,7 @@ def _throttles(case: Case) -> Iterator[Found]:
     under_way = bool(case.timeline.partitions["being_reassigned"])
     resources = len({resource for resource, _, _ in set_})
     what = f"{counted(len(set_), 'throttle')} of replication on {counted(resources, 'resource')}"
-    yield Found(
+    yield CheckResult(
         sentence=f"{what}, {'while a' if under_way else 'and no'} reassignment is under way",
         groups=groups,
         severity=Severity.INFO if under_way else Severity.WARNING,
@@ -138,7 +140,7 @@ _LONGEST: Final = 60
 """The number of characters of a throttle's value that are shown."""
 
 
-def _settings(case: Case) -> Iterator[Found]:
+def _settings(case: CheckInput) -> Iterator[CheckResult]:
     changes = case.timeline.settings
     if changes:
         counts = [
@@ -146,36 +148,38 @@ def _settings(case: Case) -> Iterator[Found]:
             for kind, noun in (("config", "config"), ("acl", "ACL"))
             if (count := sum(change.kind == kind for change in changes))
         ]
-        groups = tuple(Group(reason=change.words, things=(change.thing,), since=change.at) for change in changes)
+        groups = tuple(Affected(reason=change.words, things=(change.thing,), since=change.at) for change in changes)
         sentence = f"{in_words(counts)} changed in the last {RECENT_HOURS} hours of the log{case.read_from}"
-        yield Found(sentence=sentence, groups=groups)
+        yield CheckResult(sentence=sentence, groups=groups)
 
 
-def _strays(case: Case) -> Iterator[Found]:
+def _strays(case: CheckInput) -> Iterator[CheckResult]:
     groups = [
-        Group(reason=finding.reason, things=(finding.path or finding.partition,))
+        Affected(reason=finding.reason, things=(finding.path or finding.partition,))
         for folders in case.folders
         for finding in (*folders.report.strays, *folders.report.misplaced)
     ]
     if groups:
         hold = "holds no replica that its" if len(groups) == 1 else "hold no replica that their"
         sentence = f"{counted(len(groups), 'folder')} {hold} broker has there"
-        yield Found(sentence=sentence, groups=tuple(groups), command=_replay(case), helps=tuple(stray_helps(case)))
+        yield CheckResult(
+            sentence=sentence, groups=tuple(groups), command=_replay(case), helps=tuple(stray_helps(case))
+        )
 
 
-def _missing_folders(case: Case) -> Iterator[Found]:
+def _missing_folders(case: CheckInput) -> Iterator[CheckResult]:
     groups = [
-        Group(reason=f"broker {folders.broker}: {finding.reason}", things=(finding.partition,))
+        Affected(reason=f"broker {folders.broker}: {finding.reason}", things=(finding.partition,))
         for folders in case.folders
         for finding in folders.report.missing
     ]
     if groups:
         sentence = f"{counted(len(groups), 'replica')} {'has' if len(groups) == 1 else 'have'} no folder"
         helps = tuple(missing_helps(case))
-        yield Found(sentence=sentence, groups=tuple(groups), command=_replay(case), helps=helps)
+        yield CheckResult(sentence=sentence, groups=tuple(groups), command=_replay(case), helps=helps)
 
 
-def _replay(case: Case) -> str:
+def _replay(case: CheckInput) -> str:
     """The command that shows all folders of the first broker."""
     folders = case.folders[0]
     given = " ".join(f"--log-dirs {shlex.quote(path)}" for path in folders.paths)

@@ -15,7 +15,7 @@ from kraftlake.diagnosis.blaming import holding_since
 from kraftlake.diagnosis.changes import changes_of
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.group import LogPosition
-from kraftlake.diagnosis.doctor.partition_times import Concerned
+from kraftlake.diagnosis.doctor.partition_times import AffectedPartition
 from kraftlake.diagnosis.doctor.timeline import Timeline, read_timeline
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image.json_form import broker_json
@@ -49,7 +49,7 @@ class BrokerFolders:
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class Case:
+class CheckInput:
     """The cluster by some `sources`, the words given; `furthest` is the one of their `logs` that the checks read.
 
     `replay` has its image, at the requested offset or the last one before `stopped`, the fault that stops the replay;
@@ -109,7 +109,7 @@ class Case:
         """The names of the partitions without a leader, which the other checks leave out."""
         return frozenset(one.name for one in self.timeline.partitions["offline"])
 
-    def partition(self, one: Concerned) -> Any:
+    def partition(self, one: AffectedPartition) -> Any:
         """The state of a partition of the image."""
         state = self.image.topics.get_partition(Uuid.from_string(one.topic_id), one.partition)
         assert state is not None, "it is one of the image"

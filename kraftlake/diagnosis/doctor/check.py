@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import Case
-from kraftlake.diagnosis.doctor.finding import Finding, Found, Severity
+from kraftlake.diagnosis.doctor.case import CheckInput
+from kraftlake.diagnosis.doctor.finding import CheckResult, Finding, Severity
 from kraftlake.diagnosis.doctor.help import Help
 
 
@@ -26,7 +26,7 @@ class Check:
     text: str
     command: str
     helps: tuple[Help, ...] = attrs.field(validator=attrs.validators.min_len(1))
-    find: Callable[[Case], Iterable[Found]]
+    find: Callable[[CheckInput], Iterable[CheckResult]]
     of_image: bool = True
     state_command: str = ""
 
@@ -35,7 +35,7 @@ class Check:
         if any(one.risk.is_destructive for one in helps):
             raise ValueError(f"{self.name}: what destroys data needs evidence, and so belongs to what is found")
 
-    def findings(self, case: Case) -> Iterator[Finding]:
+    def findings(self, case: CheckInput) -> Iterator[Finding]:
         """The findings in a case."""
         if self.of_image and case.replay is None:
             return
@@ -50,6 +50,6 @@ class Check:
                 helps=found.helps or self.helps,
             )
 
-    def _template(self, found: Found) -> str:
+    def _template(self, found: CheckResult) -> str:
         is_dated = any(group.since is not None for group in found.groups)
         return self.command if is_dated or not self.state_command else self.state_command

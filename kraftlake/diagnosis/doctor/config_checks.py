@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group
+from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
+from kraftlake.diagnosis.doctor.group import Affected
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.runtime.words import counted
 
 
-def _ignored(case: Case) -> Iterator[Found]:
+def _ignored(case: CheckInput) -> Iterator[CheckResult]:
     """The configs that the log sets and Kafka 4.4 does not know, by their names, each with its resources."""
     owners: dict[str, list[str]] = {}
     for resource, configs in sorted(case.image.configs.ignored.items()):
@@ -21,9 +21,9 @@ def _ignored(case: Case) -> Iterator[Found]:
             owners.setdefault(f"Kafka 4.4 has no {kind} config {name}", []).append(f"{kind} {resource.name}")
     if owners:
         count = counted(sum(map(len, owners.values())), "config")
-        yield Found(
+        yield CheckResult(
             sentence=f"Kafka 4.4 ignores {count} that it does not know",
-            groups=tuple(Group(reason=reason, things=tuple(things)) for reason, things in owners.items()),
+            groups=tuple(Affected(reason=reason, things=tuple(things)) for reason, things in owners.items()),
             lasts=False,
         )
 

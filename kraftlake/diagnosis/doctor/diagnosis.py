@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.diagnosis.doctor.broker_checks import BROKER_CHECKS
-from kraftlake.diagnosis.doctor.case import WINDOW_MS, BrokerFolders, Case, brokers_of
+from kraftlake.diagnosis.doctor.case import WINDOW_MS, BrokerFolders, CheckInput, brokers_of
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.checked_logs import checked_logs
 from kraftlake.diagnosis.doctor.config_checks import CONFIG_CHECKS
@@ -125,7 +125,7 @@ def diagnose(
         raise CorruptDataError(furthest.fault or "")
     known = source.cluster_id or quorum.cluster_id
     replay, stopped = _replayed(source, at, None if furthest.report is None else furthest.report.first_bad_offset)
-    case = Case(
+    case = CheckInput(
         sources=(*paths, *config_words),
         quorum=quorum,
         logs=logs,

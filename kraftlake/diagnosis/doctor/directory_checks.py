@@ -9,14 +9,14 @@ from typing import Final
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
+from kraftlake.diagnosis.doctor.group import Affected, LogPosition
 from kraftlake.diagnosis.doctor.help import Help, safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, failed_directories
 from kraftlake.diagnosis.doctor.replaced_replicas import ReplacedReplica, replaced_replicas
-from kraftlake.diagnosis.doctor.replica_states import ReplicaState, may_lead
+from kraftlake.diagnosis.doctor.replica_states import ReplicaUse, may_lead
 from kraftlake.diagnosis.leadership import broker_words, may_lead_words
 from kraftlake.diagnosis.offline_replicas import offline_replicas
 from kraftlake.diagnosis.things import Thing
@@ -42,7 +42,7 @@ class _Gone:
     partitions: Sequence[tuple[str, int]] = ()
 
 
-def _gone(case: Case) -> Iterator[_Gone]:
+def _gone(case: CheckInput) -> Iterator[_Gone]:
     """The directories with replicas, and those without any that were lost while their broker ran."""
     history = case.timeline.registrations.brokers
     found = offline_replicas(case.image)
@@ -79,7 +79,7 @@ def _lost(
     return since, new
 
 
-def _left(case: Case, broker: int, topic: str, number: int) -> tuple[str, bool]:
+def _left(case: CheckInput, broker: int, topic: str, number: int) -> tuple[str, bool]:
     """The remains of a partition without its replica on a broker, and whether only failed disks have its records."""
     image = case.image.topics.get_topic(topic)
     assert image is not None, "it is one of the image"
@@ -88,18 +88,18 @@ def _left(case: Case, broker: int, topic: str, number: int) -> tuple[str, bool]:
         return "the only replica", True
     if state.leader not in (NO_LEADER, broker):
         return _OTHERS, False
-    others = [ReplicaState.of(case.image, state, one) for one in may_lead(state) if one != broker]
+    others = [ReplicaUse.of(case.image, state, one) for one in may_lead(state) if one != broker]
     words = may_lead_words(partition_json(state), case.brokers) if others else "no other replica is in sync"
-    return f"no leader, {words}", all(other is ReplicaState.NO_DIRECTORY for other in others)
+    return f"no leader, {words}", all(other is ReplicaUse.NO_DIRECTORY for other in others)
 
 
-def _offline(case: Case) -> Iterator[Found]:
+def _offline(case: CheckInput) -> Iterator[CheckResult]:
     gone = [*_gone(case)]
     if not gone:
         return
     paths = _paths(case)
-    groups: list[Group] = []
-    last: list[Group] = []
+    groups: list[Affected] = []
+    last: list[Affected] = []
     is_critical = False
     for one in gone:
         found: dict[tuple[str, bool], list[str]] = {}
@@ -107,14 +107,14 @@ def _offline(case: Case) -> Iterator[Found]:
             found.setdefault(_left(case, one.broker, topic, number), []).append(f"{topic}-{number}")
         where = _where(one, paths)
         for (left, is_last), names in sorted(found.items(), key=lambda item: (item[0][0] == _OTHERS, item[0])):
-            groups.append(Group(reason=f"{where}: {left}", things=tuple(names), since=one.since))
+            groups.append(Affected(reason=f"{where}: {left}", things=tuple(names), since=one.since))
             last += groups[-1:] if is_last else ()
             is_critical = is_critical or left != _OTHERS
         if not one.partitions:
             groups.append(
-                Group(reason=f"{where}: no replica lay there", things=(f"broker {one.broker}",), since=one.since)
+                Affected(reason=f"{where}: no replica lay there", things=(f"broker {one.broker}",), since=one.since)
             )
-    yield Found(
+    yield CheckResult(
         sentence=_sentence(gone, sum(len(group.things) for group in last)),
         groups=tuple(groups),
         severity=Severity.CRITICAL if is_critical else Severity.WARNING,
@@ -139,7 +139,7 @@ def _where(one: _Gone, paths: Mapping[Uuid, str]) -> str:
     return f"directory {_named(one.directory, paths)} of broker {one.broker}{instead}"
 
 
-def _paths(case: Case) -> dict[Uuid, str]:
+def _paths(case: CheckInput) -> dict[Uuid, str]:
     """The paths of directories, as far as a `meta.properties` beside a source or a given log directory names them."""
     known = {copy.properties.directory_id: copy.path for copy in case.quorum.copies}
     for folders in case.folders:
@@ -148,7 +148,7 @@ def _paths(case: Case) -> dict[Uuid, str]:
     return {id_: path for id_, path in known.items() if id_ is not None}
 
 
-def _helps(gone: Sequence[_Gone], last: Sequence[Group], *, is_critical: bool) -> tuple[Help, ...]:
+def _helps(gone: Sequence[_Gone], last: Sequence[Affected], *, is_critical: bool) -> tuple[Help, ...]:
     """The remedies; another disk only where every partition is led, so that no records were on the old disk alone."""
     told: list[Help] = []
     if last:
@@ -166,7 +166,7 @@ def _helps(gone: Sequence[_Gone], last: Sequence[Group], *, is_critical: bool) -
     return tuple(told)
 
 
-def _replaced(case: Case) -> Iterator[Found]:
+def _replaced(case: CheckInput) -> Iterator[CheckResult]:
     replaced = [one for of_brokers in replaced_replicas(case).values() for one in of_brokers.values()]
     if not replaced:
         return
@@ -175,7 +175,7 @@ def _replaced(case: Case) -> Iterator[Found]:
     for one in replaced:
         found.setdefault((one.has_leader, one.broker, one.lost, one.directory), []).append(one)
     groups = tuple(
-        Group(
+        Affected(
             reason=f"lay in directory {_named(lost, paths)} of broker {broker}, and was made anew in "
             f"{_named(directory, paths)}; {'led again, without what lay there' if has_leader else 'no leader'}",
             things=tuple(one.partition for one in some),
@@ -184,7 +184,7 @@ def _replaced(case: Case) -> Iterator[Found]:
         for (has_leader, broker, lost, directory), some in sorted(found.items(), key=lambda item: item[0][:2])
     )
     brokers = sorted({one.broker for one in replaced})
-    yield Found(
+    yield CheckResult(
         sentence=f"{counted(len(replaced), 'replica')} of {broker_words(brokers)} lost the last directory in sync, and "
         f"{'is' if len(replaced) == 1 else 'are'} in an empty one",
         groups=groups,

@@ -9,10 +9,10 @@ from typing import Final
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, latest
+from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
+from kraftlake.diagnosis.doctor.group import Affected, latest
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.leadership import node_words
 from kraftlake.image.broker_registration import BrokerRegistration
@@ -151,7 +151,7 @@ def _other_protocols(addresses: Sequence[_Address]) -> Iterator[_Fault]:
             yield _Fault(Severity.WARNING, f"listener {listener} is {told}", every)
 
 
-def _voters(case: Case) -> list[_Address]:
+def _voters(case: CheckInput) -> list[_Address]:
     """The endpoints in the voters' record, which nodes of the quorum use to reach each other."""
     voters = case.quorum.furthest.quorum.voters
     return [
@@ -161,7 +161,7 @@ def _voters(case: Case) -> list[_Address]:
     ]
 
 
-def _endpoints(case: Case) -> Iterator[Found]:
+def _endpoints(case: CheckInput) -> Iterator[CheckResult]:
     cluster = case.image.cluster
     brokers = _addresses("broker", cluster.brokers)
     controllers = _addresses("controller", _current(case, cluster.controllers))
@@ -177,10 +177,10 @@ def _endpoints(case: Case) -> Iterator[Found]:
         some = [fault for fault in faults if fault.severity is severity]
         if some:
             nodes = sorted({node for fault in some for node in fault.nodes}, key=_by_id)
-            yield Found(
+            yield CheckResult(
                 sentence=f"addresses of {node_words(nodes)} {what}",
                 groups=tuple(
-                    Group(
+                    Affected(
                         reason=fault.reason,
                         things=fault.nodes,
                         since=latest(history.unchanged_since(node, attrgetter("listeners")) for node in fault.nodes),
@@ -207,7 +207,7 @@ _COMMANDS: Final = {
 """The command that shows the addresses, by kind of node."""
 
 
-def _current(case: Case, controllers: Mapping[int, ControllerRegistration]) -> dict[int, ControllerRegistration]:
+def _current(case: CheckInput, controllers: Mapping[int, ControllerRegistration]) -> dict[int, ControllerRegistration]:
     """The controllers that are voters, where the log names the voters: other registrations may be left over."""
     voters = {voter.id for voter in case.quorum.voters}
     return {id_: one for id_, one in controllers.items() if not voters or id_ in voters}

@@ -7,10 +7,10 @@ from typing import Final
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, LogPosition, latest
+from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
+from kraftlake.diagnosis.doctor.group import Affected, LogPosition, latest
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
 from kraftlake.diagnosis.leadership import broker_words, node_words
 from kraftlake.diagnosis.things import Thing
@@ -34,7 +34,7 @@ class _Node:
     aside: str = ""
 
 
-def _nodes(case: Case) -> Iterator[_Node]:
+def _nodes(case: CheckInput) -> Iterator[_Node]:
     """All registered nodes: the controller asks each of them, fenced brokers and non-voting controllers too."""
     cluster, history = case.image.cluster, case.timeline.registrations
     voters = {voter.id for voter in case.quorum.voters}
@@ -54,7 +54,7 @@ def _nodes(case: Case) -> Iterator[_Node]:
         )
 
 
-def _voters(case: Case) -> Iterator[_Node]:
+def _voters(case: CheckInput) -> Iterator[_Node]:
     """The voters of a dynamic quorum, whose record has the levels of kraft.version that each supports."""
     record = case.quorum.furthest.quorum.voters
     for voter in () if record is None else record.voters:
@@ -63,7 +63,7 @@ def _voters(case: Case) -> Iterator[_Node]:
         yield _Node(name=f"voter {voter.voter_id}", features={KRAFT_VERSION: supported}, since=None)
 
 
-def _levels(case: Case) -> dict[str, int]:
+def _levels(case: CheckInput) -> dict[str, int]:
     """The finalized levels by feature."""
     features = case.image.features
     levels = dict(features.finalized_versions.items())
@@ -73,14 +73,14 @@ def _levels(case: Case) -> dict[str, int]:
     return levels | {KRAFT_VERSION: case.replay.quorum.kraft_version}
 
 
-def _held(case: Case) -> Iterator[Found]:
+def _held(case: CheckInput) -> Iterator[CheckResult]:
     found = [*_held_back(case), *_unregistered(case)]
     if found:
         groups = [group for _, group in found]
         features = list(dict.fromkeys(name for name, _ in found))
         holders = list(dict.fromkeys(thing for group in groups for thing in group.things))
         told = f"{node_words(holders)} {'holds' if len(holders) == 1 else 'hold'}"
-        yield Found(
+        yield CheckResult(
             sentence=f"{told} back upgrades of {in_words(features)}",
             groups=tuple(groups),
             command=case.command(_command(min(holders, key=lambda holder: holder.split()[0]))),
@@ -96,7 +96,7 @@ def _command(holder: str) -> str:
     return "quorum {sources}" if kind == "voter" else "image {source} --part controllers{at}"
 
 
-def _unregistration(case: Case, holders: Sequence[str]) -> Iterator[Help]:
+def _unregistration(case: CheckInput, holders: Sequence[str]) -> Iterator[Help]:
     """The removal of the registrations of fenced brokers that host no replicas: no data is lost."""
     counts, brokers = count_partitions_of_brokers(case.image), case.image.cluster.brokers
     ids = [int(holder.split()[1]) for holder in holders if holder.startswith("broker")]
@@ -108,14 +108,14 @@ def _unregistration(case: Case, holders: Sequence[str]) -> Iterator[Help]:
             f"{'it' if len(gone) == 1 else 'them'}: kafka-cluster.sh unregister --id ID.",
             risk=HelpRisk.UNREGISTER,
             evidence=tuple(
-                Group(reason="fenced, and hosts no replica", things=(f"broker {thing.key}",), since=at)
+                Affected(reason="fenced, and hosts no replica", things=(f"broker {thing.key}",), since=at)
                 for thing, at in since.items()
             ),
             cost="The registration is lost. A broker that starts again registers again, with what it supports then.",
         )
 
 
-def _held_back(case: Case) -> Iterator[tuple[str, Group]]:
+def _held_back(case: CheckInput) -> Iterator[tuple[str, Affected]]:
     """The features of which some nodes support higher levels than all do."""
     registered, voters, levels = [*_nodes(case)], [*_voters(case)], _levels(case)
     for name in dict.fromkeys(name for node in (*registered, *voters) for name in sorted(node.features)):
@@ -130,7 +130,7 @@ def _held_back(case: Case) -> Iterator[tuple[str, Group]]:
             level = _level(name, node.features.get(name, _NONE).max)
             nodes_of.setdefault(f"{node.aside}: {level}", []).append(node.name)
         told = ", ".join(f"{node_words(some)}{level}" for level, some in nodes_of.items())
-        group = Group(
+        group = Affected(
             reason=f"{name} is {_level(name, levels.get(name, 0))} and can't go above {_level(name, least)}: "
             f"{told}; the others: {_level(name, most)}",
             things=tuple(node.name for node in holders),
@@ -139,7 +139,7 @@ def _held_back(case: Case) -> Iterator[tuple[str, Group]]:
         yield name, group
 
 
-def _unregistered(case: Case) -> Iterator[tuple[str, Group]]:
+def _unregistered(case: CheckInput) -> Iterator[tuple[str, Affected]]:
     """The voters whose levels are unknown, which keeps the controller from any upgrade.
 
     Where no controller has registered at all, the cluster has just begun, or the log is not that of a controller.
@@ -147,7 +147,7 @@ def _unregistered(case: Case) -> Iterator[tuple[str, Group]]:
     version, controllers = case.image.features.metadata_version, case.image.cluster.controllers
     missing = [voter.id for voter in case.quorum.voters if voter.id not in controllers]
     if version is not None and version.is_controller_registration_supported and controllers and missing:
-        group = Group(
+        group = Affected(
             reason=f"{METADATA_VERSION} is {_level(METADATA_VERSION, version.level)}: the levels of voters are unknown "
             "that have not registered as controllers",
             things=tuple(f"controller {id_}" for id_ in missing),

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kraftlake.diagnosis.doctor.group import Group, LogPosition, earliest
+from kraftlake.diagnosis.doctor.group import Affected, LogPosition, earliest
 from kraftlake.diagnosis.doctor.help import Help
 
 
@@ -28,7 +28,7 @@ class Severity(enum.IntEnum):
 
 
 @attrs.frozen(kw_only=True)
-class Found:
+class CheckResult:
     """The result of a check: a sentence, the groups of things, and fields that override the check's own.
 
     `lasts` says that the finding still holds, and is not a past event. `helps` replaces the check's where it is not
@@ -36,7 +36,7 @@ class Found:
     """
 
     sentence: str
-    groups: tuple[Group, ...] = ()
+    groups: tuple[Affected, ...] = ()
     lasts: bool = True
     severity: Severity | None = None
     command: str | None = None
@@ -50,7 +50,7 @@ class Finding:
     check: str
     severity: Severity
     sentence: str
-    groups: tuple[Group, ...]
+    groups: tuple[Affected, ...]
     command: str
     helps: tuple[Help, ...] = attrs.field(validator=attrs.validators.min_len(1))
     lasts: bool = True

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kraftlake.diagnosis.changes import changes_of
-from kraftlake.diagnosis.doctor.case import Case
-from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.case import CheckInput
+from kraftlake.diagnosis.doctor.group import Affected, LogPosition
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk
-from kraftlake.diagnosis.doctor.replica_states import ReplicaState, may_lead
+from kraftlake.diagnosis.doctor.replica_states import ReplicaUse, may_lead
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records import metadata_records as r
@@ -19,7 +19,7 @@ from kraftlake.runtime.words import counted, in_words
 _NAMED: Final = 3
 
 
-def missing_helps(case: Case) -> Iterator[Help]:
+def missing_helps(case: CheckInput) -> Iterator[Help]:
     """Remedies that bring back replicas without a folder: from their leaders, or else only from the folder itself."""
     refilled = 0
     only: list[str] = []
@@ -43,7 +43,7 @@ def missing_helps(case: Case) -> Iterator[Help]:
                    "leaders.")  # fmt: skip
 
 
-def stray_helps(case: Case) -> Iterator[Help]:
+def stray_helps(case: CheckInput) -> Iterator[Help]:
     """Remedies for folders without a replica: those whose records the log shows to be unneeded may be deleted."""
     strays = [finding for folders in case.folders for finding in folders.report.strays]
     deleted = dict(_deleted_topics(case, strays))
@@ -67,7 +67,7 @@ def stray_helps(case: Case) -> Iterator[Help]:
             action=f"If the disk needs the space, delete {counted(count, 'folder')} while the broker is down.",
             risk=HelpRisk.DELETE,
             evidence=tuple(
-                Group(reason=reason, things=tuple(paths), since=since) for (reason, since), paths in groups.items()
+                Affected(reason=reason, things=tuple(paths), since=since) for (reason, since), paths in groups.items()
             ),
             cost="The records in these folders. Of a topic that was deleted there is no other copy.",
         )
@@ -78,7 +78,9 @@ def stray_helps(case: Case) -> Iterator[Help]:
         )
 
 
-def _not_needed(case: Case, finding: Any, deleted: dict[Uuid, LogPosition]) -> tuple[str, LogPosition | None] | None:
+def _not_needed(
+    case: CheckInput, finding: Any, deleted: dict[Uuid, LogPosition]
+) -> tuple[str, LogPosition | None] | None:
     """The reason why the records in a folder are not needed, and since when; None where nothing shows it."""
     if finding.topic_id is None:
         return None
@@ -91,7 +93,7 @@ def _not_needed(case: Case, finding: Any, deleted: dict[Uuid, LogPosition]) -> t
     return f"all replicas are in sync, on {in_words(state.replicas)}", None
 
 
-def _deleted_topics(case: Case, strays: Iterable[Any]) -> Iterator[tuple[Uuid, LogPosition]]:
+def _deleted_topics(case: CheckInput, strays: Iterable[Any]) -> Iterator[tuple[Uuid, LogPosition]]:
     """The folders' topics that the log shows to be deleted, by id, and the positions of the deletions."""
     ids = {finding.topic_id for finding in strays if finding.topic_id is not None}
     names = {finding.partition.rpartition("-")[0] for finding in strays if finding.topic_id is not None}
@@ -103,17 +105,17 @@ def _deleted_topics(case: Case, strays: Iterable[Any]) -> Iterator[tuple[Uuid, L
             yield message.topic_id, LogPosition(offset=change.since, timestamp=change.since_time)
 
 
-def _state(case: Case, partition: str) -> PartitionRegistration | None:
+def _state(case: CheckInput, partition: str) -> PartitionRegistration | None:
     """The state of a partition by its name: `foo-3`."""
     name, _, number = partition.rpartition("-")
     topic = case.image.topics.get_topic(name)
     return None if topic is None else topic.partitions.get(int(number))
 
 
-def _led_elsewhere(case: Case, state: PartitionRegistration, broker: int | None) -> bool:
+def _led_elsewhere(case: CheckInput, state: PartitionRegistration, broker: int | None) -> bool:
     """Whether an active broker other than `broker` may lead a partition without a loss."""
     others = (one for one in may_lead(state) if one != broker)
-    return any(ReplicaState.of(case.image, state, one) is ReplicaState.ACTIVE for one in others)
+    return any(ReplicaUse.of(case.image, state, one) is ReplicaUse.ACTIVE for one in others)
 
 
 def _named(names: Sequence[str]) -> str:

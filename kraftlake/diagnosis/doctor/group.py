@@ -26,7 +26,7 @@ class LogPosition:
 
 
 @attrs.frozen(kw_only=True)
-class Group:
+class Affected:
     """Things with the same trouble for the same reason; `since` is None where the log does not reach that far back."""
 
     reason: str

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.diagnosis.doctor.group import Group
+from kraftlake.diagnosis.doctor.group import Affected
 
 
 class HelpRisk(enum.Enum):
@@ -42,7 +42,7 @@ class Help:
 
     action: str
     risk: HelpRisk = HelpRisk.SAFE
-    evidence: tuple[Group, ...] = ()
+    evidence: tuple[Affected, ...] = ()
     cost: str = ""
 
     def __attrs_post_init__(self) -> None:

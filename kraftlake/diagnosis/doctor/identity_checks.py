@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
+from kraftlake.diagnosis.doctor.group import Affected, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, incarnations
 from kraftlake.diagnosis.leadership import node_words
@@ -100,7 +100,7 @@ def _described(state: Any, other: Any) -> str:
     return f"{', '.join(told)} (incarnation {state.incarnation_id})"
 
 
-def _in_turn(case: Case) -> Iterator[Found]:
+def _in_turn(case: CheckInput) -> Iterator[CheckResult]:
     registrations, brokers = case.timeline.registrations, case.image.cluster.brokers
     nodes: list[tuple[str, Sequence[Registered[Any]]]] = [
         *((f"broker {id_}", states) for id_, states in sorted(registrations.brokers.items())),
@@ -116,11 +116,11 @@ def _in_turn(case: Case) -> Iterator[Found]:
         kinds = [name.split()[0] for name in names]
         registered = [id_ for kind, id_ in map(str.split, names) if kind == "broker" and int(id_) in brokers]
         told = node_words(names)
-        yield Found(
+        yield CheckResult(
             sentence=f"{told} went to other log directories and came back"
             if severity is Severity.INFO
             else f"two processes take turns as {told}",
-            groups=tuple(Group(reason=_reason(turns), things=(name,), since=turns.first) for name, turns in some),
+            groups=tuple(Affected(reason=_reason(turns), things=(name,), since=turns.first) for name, turns in some),
             lasts=False,
             severity=severity,
             command=case.command(

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk
-from kraftlake.diagnosis.doctor.partition_times import Concerned, group_of
+from kraftlake.diagnosis.doctor.partition_times import AffectedPartition, group_of
 from kraftlake.diagnosis.doctor.replaced_replicas import replaced_replicas
 from kraftlake.diagnosis.doctor.replica_states import (
-    ReplicaState,
     ReplicaStates,
+    ReplicaUse,
     may_lead,
     state_words,
     states_of,
@@ -22,48 +22,48 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.runtime.words import counted, in_words
 
 _LEADERS: Final = {
-    ReplicaState.FENCED: "Start {brokers} with the log directories {they} had: {they} may lead {of} again. Do not "
+    ReplicaUse.FENCED: "Start {brokers} with the log directories {they} had: {they} may lead {of} again. Do not "
     "start {it} on an empty disk: the other replicas would drop what an empty leader lacks.",
-    ReplicaState.SHUTTING_DOWN: "Start {brokers} again after {its} shutdown: {they} may lead {of}.",
-    ReplicaState.NO_DIRECTORY: "Bring back the log directories of {brokers} that are offline, and restart {it}: {of} "
+    ReplicaUse.SHUTTING_DOWN: "Start {brokers} again after {its} shutdown: {they} may lead {of}.",
+    ReplicaUse.NO_DIRECTORY: "Bring back the log directories of {brokers} that are offline, and restart {it}: {of} "
     "may be led from there. Do not put empty disks in their place before that has failed.",
-    ReplicaState.REPLACED: "Give {brokers} the old disk again: {its} replicas of {of} were made anew without the "
+    ReplicaUse.REPLACED: "Give {brokers} the old disk again: {its} replicas of {of} were made anew without the "
     "records (replaced_directories). Do not restart {it} before that has failed: such a replica would lead.",
-    ReplicaState.NOT_REGISTERED: "Start {brokers} with the log directories {they} had: {they} register{s} again and "
+    ReplicaUse.NOT_REGISTERED: "Start {brokers} with the log directories {they} had: {they} register{s} again and "
     "may lead {of}.",
-    ReplicaState.ACTIVE: "Look at the log of the active controller: {brokers} may lead {of} and {was} not elected. It "
+    ReplicaUse.ACTIVE: "Look at the log of the active controller: {brokers} may lead {of} and {was} not elected. It "
     "elects {it} when {it} {is_} unfenced, and so after a restart.",
 }
 """The remedies that bring back the brokers that may lead a partition without a loss."""
 
 _FOLLOWERS: Final = {
-    ReplicaState.FENCED: "Start {brokers}: {its} replicas of {of} catch up.",
-    ReplicaState.SHUTTING_DOWN: "Start {brokers} again after {its} shutdown: {its} replicas of {of} catch up.",
-    ReplicaState.NO_DIRECTORY: "Bring back the log directories of {brokers} that are offline, with {of}, and restart "
+    ReplicaUse.FENCED: "Start {brokers}: {its} replicas of {of} catch up.",
+    ReplicaUse.SHUTTING_DOWN: "Start {brokers} again after {its} shutdown: {its} replicas of {of} catch up.",
+    ReplicaUse.NO_DIRECTORY: "Bring back the log directories of {brokers} that are offline, with {of}, and restart "
     "{it}. Replace them only if other brokers lead all that lay there (offline_directories): it is copied from these.",
-    ReplicaState.NOT_REGISTERED: "Start {brokers}: {they} register{s} again, and {its} replicas of {of} catch up.",
-    ReplicaState.ACTIVE: "Look at the disks, the network and the throttles of {brokers}: {they} run{s}, and {its} "
+    ReplicaUse.NOT_REGISTERED: "Start {brokers}: {they} register{s} again, and {its} replicas of {of} catch up.",
+    ReplicaUse.ACTIVE: "Look at the disks, the network and the throttles of {brokers}: {they} run{s}, and {its} "
     "replicas of {of} do not catch up.",
 }
 """The remedies that bring back replicas that are out of sync while another replica leads."""
 
 
-def offline_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
+def offline_helps(case: CheckInput, every: Sequence[AffectedPartition]) -> tuple[Help, ...]:
     """Remedies that restore leaders: start eligible brokers; an unclean election only where all of these are lost."""
     states = ReplicaStates()
-    lost: dict[str, list[Concerned]] = defaultdict(list)
+    lost: dict[str, list[AffectedPartition]] = defaultdict(list)
     stranded: list[str] = []
     replaced = replaced_replicas(case)
     for one in every:
         partition = case.partition(one)
         of_leaders = states_of(case.image, partition, may_lead(partition))
-        of_leaders |= dict.fromkeys(of_leaders.keys() & replaced.get(one.name, {}).keys(), ReplicaState.REPLACED)
+        of_leaders |= dict.fromkeys(of_leaders.keys() & replaced.get(one.name, {}).keys(), ReplicaUse.REPLACED)
         for broker, state in of_leaders.items():
             states.add(state, broker, one.name)
         if not all(state.is_lost for state in of_leaders.values()):
             continue
         others = sorted(set(partition.replicas).difference(of_leaders))
-        active = [b for b in others if ReplicaState.of(case.image, partition, b) is ReplicaState.ACTIVE]
+        active = [b for b in others if ReplicaUse.of(case.image, partition, b) is ReplicaUse.ACTIVE]
         if active:
             lost[_why_lost(of_leaders, active)].append(one)
         else:
@@ -71,12 +71,12 @@ def offline_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
     return (*states.helps(_LEADERS), *_unclean_elections(lost), *_stranded(stranded))
 
 
-def _why_lost(of_leaders: dict[int, ReplicaState], active: Sequence[int]) -> str:
+def _why_lost(of_leaders: dict[int, ReplicaUse], active: Sequence[int]) -> str:
     told = f"may lead: {state_words(of_leaders)}" if of_leaders else "no replica was in sync"
     return f"{told}; active and out of sync: {', '.join(map(str, active))}"
 
 
-def _unclean_elections(lost: dict[str, list[Concerned]]) -> Iterator[Help]:
+def _unclean_elections(lost: dict[str, list[AffectedPartition]]) -> Iterator[Help]:
     if not lost:
         return
     count = sum(map(len, lost.values()))
@@ -105,27 +105,27 @@ def _shown(names: Sequence[str]) -> str:
 _NAMED: Final = 3
 
 
-def follower_helps(case: Case, every: Iterable[Concerned]) -> tuple[Help, ...]:
+def follower_helps(case: CheckInput, every: Iterable[AffectedPartition]) -> tuple[Help, ...]:
     """Remedies that bring the replicas of some partitions into sync."""
     states = ReplicaStates()
     for one in every:
         partition = case.partition(one)
         for broker in set(partition.replicas).difference(partition.isr, partition.adding_replicas):
-            states.add(ReplicaState.of(case.image, partition, broker), broker, one.name)
+            states.add(ReplicaUse.of(case.image, partition, broker), broker, one.name)
     return tuple(states.helps(_FOLLOWERS))
 
 
-def reassignment_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ...]:
+def reassignment_helps(case: CheckInput, every: Sequence[AffectedPartition]) -> tuple[Help, ...]:
     """Remedies that end reassignments; a cancellation only where one waits in vain and can be taken back."""
     states = ReplicaStates()
-    stuck: dict[str, list[Concerned]] = defaultdict(list)
+    stuck: dict[str, list[AffectedPartition]] = defaultdict(list)
     no_way_back: list[str] = []
     for one in every:
         partition = case.partition(one)
         waits = states_of(case.image, partition, waits_for(partition))
         for broker, state in waits.items():
             states.add(state, broker, one.name)
-        if waits and ReplicaState.ACTIVE not in waits.values():
+        if waits and ReplicaUse.ACTIVE not in waits.values():
             back = _way_back(case.image, partition)
             if back:
                 stuck[_why_cancel(waits, back)].append(one)
@@ -136,10 +136,10 @@ def reassignment_helps(case: Case, every: Sequence[Concerned]) -> tuple[Help, ..
 
 _TARGETS: Final = {
     **_FOLLOWERS,
-    ReplicaState.FENCED: "Start {brokers}: the reassignment of {of} waits for {it}.",
-    ReplicaState.NOT_REGISTERED: "Start {brokers}: the reassignment of {of} waits for {it}, and {they} {is_} not "
+    ReplicaUse.FENCED: "Start {brokers}: the reassignment of {of} waits for {it}.",
+    ReplicaUse.NOT_REGISTERED: "Start {brokers}: the reassignment of {of} waits for {it}, and {they} {is_} not "
     "registered.",
-    ReplicaState.ACTIVE: "Look at the disks and the network of {brokers}, which {is_} active: the reassignment of {of} "
+    ReplicaUse.ACTIVE: "Look at the disks and the network of {brokers}, which {is_} active: the reassignment of {of} "
     "waits for {it} to catch up.",
 }
 """The remedies that let the new replicas of a reassignment catch up."""
@@ -148,15 +148,15 @@ _TARGETS: Final = {
 def _way_back(image: MetadataImage, partition: Any) -> list[int]:
     """The replicas that a cancelled reassignment returns to and that are usable: in sync, on an active broker."""
     originals = [broker for broker in partition.isr if broker not in partition.adding_replicas]
-    return [b for b in originals if ReplicaState.of(image, partition, b) is ReplicaState.ACTIVE]
+    return [b for b in originals if ReplicaUse.of(image, partition, b) is ReplicaUse.ACTIVE]
 
 
-def _why_cancel(waits: dict[int, ReplicaState], back: Sequence[int]) -> str:
+def _why_cancel(waits: dict[int, ReplicaUse], back: Sequence[int]) -> str:
     are = "is" if len(back) == 1 else "are"
     return f"waits for {state_words(waits)}; of the replicas before it {in_words(back)} {are} in sync"
 
 
-def _throttled(case: Case) -> Iterator[Help]:
+def _throttled(case: CheckInput) -> Iterator[Help]:
     set_ = [
         f"{name}={value} of {resource.type_name.lower()} {resource.name or '(default)'}"
         for resource, configs in sorted(case.image.configs.resource_data.items())
@@ -168,7 +168,7 @@ def _throttled(case: Case) -> Iterator[Help]:
         yield Help(action=f"Raise the throttles (kafka-configs.sh --alter): {', '.join(set_[:_NAMED])}{more}.")
 
 
-def _cancellation(stuck: dict[str, list[Concerned]]) -> Iterator[Help]:
+def _cancellation(stuck: dict[str, list[AffectedPartition]]) -> Iterator[Help]:
     if stuck:
         count = sum(map(len, stuck.values()))
         yield Help(

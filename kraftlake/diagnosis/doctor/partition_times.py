@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.diagnosis.doctor.group import Group, LogPosition, earliest
+from kraftlake.diagnosis.doctor.group import Affected, LogPosition, earliest
 from kraftlake.diagnosis.image_columns import ImageColumns
 from kraftlake.diagnosis.partition_conditions import CONDITIONS
 from kraftlake.image.broker_partitions import min_insync_replicas
@@ -25,7 +25,7 @@ PartitionKey = tuple[str, int]
 
 
 @attrs.frozen(kw_only=True)
-class Concerned:
+class AffectedPartition:
     """A partition that meets a condition at the end; `led_by` led it before the condition began, -1 for no broker."""
 
     topic: str
@@ -40,9 +40,9 @@ class Concerned:
         return f"{self.topic}-{self.partition}"
 
 
-def group_of(reason: str, ones: Sequence[Concerned]) -> Group:
+def group_of(reason: str, ones: Sequence[AffectedPartition]) -> Affected:
     """The group of some partitions, since the first of them."""
-    return Group(reason=reason, things=tuple(one.name for one in ones), since=earliest(one.since for one in ones))
+    return Affected(reason=reason, things=tuple(one.name for one in ones), since=earliest(one.since for one in ones))
 
 
 @attrs.frozen(kw_only=True)
@@ -54,13 +54,15 @@ class UncleanElection:
     leader: int
 
 
-def concerned_in(image: MetadataImage) -> dict[str, dict[PartitionKey, Concerned]]:
+def concerned_in(image: MetadataImage) -> dict[str, dict[PartitionKey, AffectedPartition]]:
     """The partitions of an image that meet each condition, by its name."""
     every = ImageColumns.of(image)
-    found: dict[str, dict[PartitionKey, Concerned]] = {}
+    found: dict[str, dict[PartitionKey, AffectedPartition]] = {}
     for name, condition in CONDITIONS.items():
         rows = np.flatnonzero(condition(every.states, every.min_isr))
-        concerned = [Concerned(topic=topic, topic_id=id_, partition=number) for topic, id_, number in every.at(rows)]
+        concerned = [
+            AffectedPartition(topic=topic, topic_id=id_, partition=number) for topic, id_, number in every.at(rows)
+        ]
         concerned.sort(key=lambda one: (one.topic, one.partition))
         found[name] = {(one.topic_id, one.partition): one for one in concerned}
     return found
@@ -69,7 +71,7 @@ def concerned_in(image: MetadataImage) -> dict[str, dict[PartitionKey, Concerned
 class PartitionTimes:
     """The changes at which partitions began to meet conditions that they meet at the end, and unclean elections."""
 
-    def __init__(self, image: MetadataImage, now: Mapping[str, dict[PartitionKey, Concerned]]) -> None:
+    def __init__(self, image: MetadataImage, now: Mapping[str, dict[PartitionKey, AffectedPartition]]) -> None:
         self.found = {name: dict(found) for name, found in now.items()}
         self.unclean: list[UncleanElection] = []
         self._min_isr = {

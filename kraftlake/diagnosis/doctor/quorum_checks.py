@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
-from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
+from kraftlake.diagnosis.doctor.group import Affected, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.quorum_helps import directory_helps, election_helps, stopped_helps, unsound_helps
 from kraftlake.diagnosis.quorum_health import Verdict, node_faults, odd_histories, quorum_verdicts, unplaced_logs
@@ -21,83 +21,84 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.words import counted, in_words
 
 
-def _is_partly_seen(case: Case) -> bool:
+def _is_partly_seen(case: CheckInput) -> bool:
     """Whether one source alone was given, of a quorum of several: its missing records then prove nothing."""
     report = case.quorum
     seen = {copy.properties.node_id for copy in report.copies if report.role_of(copy) is Role.VOTER}
     return len(case.logs) == 1 and (not report.voters or any(voter.id not in seen for voter in report.voters))
 
 
-def _bad(case: Case, *checks: str) -> Iterator[Verdict]:
+def _bad(case: CheckInput, *checks: str) -> Iterator[Verdict]:
     if not _is_partly_seen(case):
         yield from (one for one in quorum_verdicts(case.quorum) if one.check in checks and not one.good)
 
 
-def _found(verdicts: Iterable[Verdict]) -> Iterator[Found]:
+def _found(verdicts: Iterable[Verdict]) -> Iterator[CheckResult]:
     """One finding of all verdicts, a group each."""
     told = list(verdicts)
     if told:
-        groups = tuple(Group(reason=one.sentence, things=one.things) for one in told)
-        yield Found(sentence="; ".join(one.sentence for one in told), groups=groups)
+        groups = tuple(Affected(reason=one.sentence, things=one.things) for one in told)
+        yield CheckResult(sentence="; ".join(one.sentence for one in told), groups=groups)
 
 
-def _no_election(case: Case) -> Iterator[Found]:
+def _no_election(case: CheckInput) -> Iterator[CheckResult]:
     for found in _found(_bad(case, "quorum_election", "quorum_voters")):
         yield attrs.evolve(found, helps=_HELP_OF_HISTORIES if case.quorum.rivals else tuple(election_helps(case)))
 
 
-def _two_histories(case: Case) -> Iterator[Found]:
+def _two_histories(case: CheckInput) -> Iterator[CheckResult]:
     """The histories besides the first one, with what the present voters would do."""
     for found in _held_alone("two_histories", odd_histories(case.quorum)):
         elected = _bad(case, "election_of_histories")
-        groups = (*found.groups, *(Group(reason=one.sentence, things=one.things) for one in elected))
+        groups = (*found.groups, *(Affected(reason=one.sentence, things=one.things) for one in elected))
         rest = "what brokers, topics and partitions lack is not looked at: it would be that of one history alone"
         yield attrs.evolve(found, sentence=f"{found.sentence}; {rest}", groups=groups)
 
 
-def _changed(case: Case) -> Iterator[Found]:
+def _changed(case: CheckInput) -> Iterator[CheckResult]:
     return _held_alone("changed_log", odd_histories(case.quorum))
 
 
-def _unplaced(case: Case) -> Iterator[Found]:
+def _unplaced(case: CheckInput) -> Iterator[CheckResult]:
     return _found(unplaced_logs(case.quorum))
 
 
-def _held_alone(check: str, verdicts: Iterable[Verdict]) -> Iterator[Found]:
+def _held_alone(check: str, verdicts: Iterable[Verdict]) -> Iterator[CheckResult]:
     """One finding of the verdicts of a kind, with a group for the records that only the logs of each history have."""
     told = [one for one in verdicts if one.check == check]
     if told:
         held = dict.fromkeys(held for one in told for held in one.held)
         groups = tuple(
-            Group(reason=one.words, things=one.nodes, since=LogPosition.of(one.offset, one.timestamp)) for one in held
+            Affected(reason=one.words, things=one.nodes, since=LogPosition.of(one.offset, one.timestamp))
+            for one in held
         )
-        yield Found(sentence="; ".join(one.sentence for one in told), groups=groups)
+        yield CheckResult(sentence="; ".join(one.sentence for one in told), groups=groups)
 
 
-def _lost_commits(case: Case) -> Iterator[Found]:
+def _lost_commits(case: CheckInput) -> Iterator[CheckResult]:
     return _found(_bad(case, "quorum_completeness", "observer_ahead"))
 
 
-def _voter_directory(case: Case) -> Iterator[Found]:
+def _voter_directory(case: CheckInput) -> Iterator[CheckResult]:
     for found in _found(one for one in node_faults(case.quorum) if one.check == "voter_directory"):
         yield attrs.evolve(found, helps=tuple(directory_helps(case)))
 
 
-def _diverged(case: Case) -> Iterator[Found]:
+def _diverged(case: CheckInput) -> Iterator[CheckResult]:
     return _held_alone("diverged_log", node_faults(case.quorum))
 
 
-def _partly_seen(case: Case) -> Iterator[Found]:
+def _partly_seen(case: CheckInput) -> Iterator[CheckResult]:
     if not _is_partly_seen(case):
         return
     voters, here = case.quorum.voters, case.quorum.voting
     missing = tuple(f"voter {voter.id}" for voter in voters if voter.id not in here)
     what = f"{len(here)} of {counted(len(voters), 'voter')} is here" if voters else "the log does not name its voters"
-    groups = (Group(reason="not here", things=missing),) if missing else ()
-    yield Found(sentence=f"{what}: the quorum is not checked", groups=groups)
+    groups = (Affected(reason="not here", things=missing),) if missing else ()
+    yield CheckResult(sentence=f"{what}: the quorum is not checked", groups=groups)
 
 
-def _silent(case: Case) -> Iterator[Found]:
+def _silent(case: CheckInput) -> Iterator[CheckResult]:
     """The voters that have stopped fetching; a broker that was shut down cleanly is an observer and does not count."""
     running = case.quorum.running
     silent = [copy for copy in case.quorum.fetching_voters if copy.fetching is not None and copy.fetching.is_silent]
@@ -106,52 +107,52 @@ def _silent(case: Case) -> Iterator[Found]:
     ids = [f"{copy.properties.node_id}" for copy in silent]
     voters = f"voter {ids[0]}" if len(ids) == 1 else f"voters {in_words(ids)}"
     does = "does" if len(ids) == 1 else "do"
-    yield Found(
+    yield CheckResult(
         sentence=f"{voters} of {len(case.quorum.voters)} {does} not fetch from leader {running.leader_id}",
         groups=tuple(_silence(copy, case.quorum.furthest.end_offset) for copy in silent),
     )
 
 
-def _silence(copy: LogCopy, end_offset: int) -> Group:
+def _silence(copy: LogCopy, end_offset: int) -> Affected:
     fetching = copy.fetching
     assert fetching is not None, "it is a voter of a running quorum"
     seconds = f"{fetching.silent_ms // 1000:,} s"
     behind = counted(max(0, end_offset - fetching.since_offset), "offset")
     has = f"last fetched {seconds} ago" if copy.epoch_ends else f"has not fetched since the election {seconds} ago"
-    return Group(
+    return Affected(
         reason=f"{has}, {behind} behind",
         things=(f"voter {copy.properties.node_id}",),
         since=LogPosition.of(fetching.since_offset, fetching.since),
     )
 
 
-def _stopped(case: Case) -> Iterator[Found]:
+def _stopped(case: CheckInput) -> Iterator[CheckResult]:
     """The fault that stops the replay before the end of the log, or before the requested offset."""
     if case.stopped is None:
         return
     known = "there is no image at all"
-    groups: tuple[Group, ...] = ()
+    groups: tuple[Affected, ...] = ()
     if case.replay is not None:
         offset = case.image.offset
         known = (
             f"the log can't be replayed from offset {offset + 1} on, and all that follows here is as of offset {offset}"
         )
-        groups = (Group(reason=_text(case.stopped), things=(f"offset {offset + 1}",)),)
-    yield Found(sentence=f"{known}: {_text(case.stopped)}", groups=groups, helps=stopped_helps(case))
+        groups = (Affected(reason=_text(case.stopped), things=(f"offset {offset + 1}",)),)
+    yield CheckResult(sentence=f"{known}: {_text(case.stopped)}", groups=groups, helps=stopped_helps(case))
 
 
-def _unsound(case: Case) -> Iterator[Found]:
+def _unsound(case: CheckInput) -> Iterator[CheckResult]:
     """The problems that `verify` has found in each log, the first one in full."""
     told = [(log, problem) for log in case.logs for problem in _problems(case, log)]
     faults = [log for log in case.logs if log.fault is not None]
-    groups = [Group(reason=f"{problem}", things=_places(case, log, problem)) for log, problem in told]
-    groups += [Group(reason=f"{log.fault}", things=(log.path,)) for log in faults]
+    groups = [Affected(reason=f"{problem}", things=_places(case, log, problem)) for log, problem in told]
+    groups += [Affected(reason=f"{log.fault}", things=(log.path,)) for log in faults]
     if not groups:
         return
     more = len(groups) - 1 + sum(log.report.more_problems for log in case.logs if log.report is not None)
     rest = f", and {counted(more, 'problem')} more" if more else ""
     command = case.command("verify {source}", log=[*(log for log, _ in told), *faults][0])
-    yield Found(
+    yield CheckResult(
         sentence=f"{groups[0].reason.rstrip('.')}{rest}",
         groups=tuple(groups),
         command=command,
@@ -159,34 +160,34 @@ def _unsound(case: Case) -> Iterator[Found]:
     )
 
 
-def _problems(case: Case, log: CheckedLog) -> tuple[Problem, ...]:
+def _problems(case: CheckInput, log: CheckedLog) -> tuple[Problem, ...]:
     """The problems of a log except the one that stops the replay, which is a finding of its own."""
     found = () if log.report is None else log.report.problems
     stops = "" if case.stopped is None or log is not case.furthest else str(case.stopped)
     return tuple(problem for problem in found if problem.message not in stops)
 
 
-def _places(case: Case, log: CheckedLog, problem: Problem) -> tuple[str, ...]:
+def _places(case: CheckInput, log: CheckedLog, problem: Problem) -> tuple[str, ...]:
     places = [] if problem.file is None else [problem.file]
     places += [] if problem.offset is None or problem.in_snapshot else [f"offset {problem.offset}"]
     return tuple(places if len(case.logs) == 1 and places else [log.path, *places])
 
 
-def _torn(case: Case) -> Iterator[Found]:
+def _torn(case: CheckInput) -> Iterator[CheckResult]:
     torn = [(log, log.report.torn_tail) for log in case.logs if log.report is not None and log.report.torn_tail]
     if torn:
         what = "a log ends with the beginning of a batch: its node was killed, or it was copied while it was written"
-        groups = tuple(Group(reason=str(tail), things=(f"offset {tail.offset}",)) for _, tail in torn)
-        yield Found(sentence=what, groups=groups)
+        groups = tuple(Affected(reason=str(tail), things=(f"offset {tail.offset}",)) for _, tail in torn)
+        yield CheckResult(sentence=what, groups=groups)
 
 
-def _open_transaction(case: Case) -> Iterator[Found]:
+def _open_transaction(case: CheckInput) -> Iterator[CheckResult]:
     if case.replay is not None and case.replay.open_since is not None:
         begin = case.replay.open_since
         time = next(iter(case.source.batches(begin, begin))).timestamp
-        yield Found(
+        yield CheckResult(
             sentence=f"a metadata transaction is open since offset {begin}: none of its records has taken effect",
-            groups=(Group(reason="open", things=(f"offset {begin}",), since=LogPosition.of(begin, time)),),
+            groups=(Affected(reason="open", things=(f"offset {begin}",), since=LogPosition.of(begin, time)),),
         )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
-from kraftlake.diagnosis.doctor.group import Group
+from kraftlake.diagnosis.doctor.group import Affected
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe
 from kraftlake.kafka_files.problem import Problem
 from kraftlake.replay.comparing.log_copy import LogCopy
@@ -16,7 +16,7 @@ from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.words import counted, in_words
 
 
-def election_helps(case: Case) -> Iterator[Help]:
+def election_helps(case: CheckInput) -> Iterator[Help]:
     """Remedies that give the voters a leader; new controllers only where the furthest log here is whole."""
     report = case.quorum
     damaged = [copy for copy in report.copies if report.role_of(copy) is Role.VOTER and copy.fault is not None]
@@ -40,7 +40,7 @@ def election_helps(case: Case) -> Iterator[Help]:
         f"controllers from the furthest of these logs, {furthest.path}: kraftlake restore.",
         risk=HelpRisk.RESTORE,
         evidence=(
-            Group(
+            Affected(
                 reason=f"not here, and {report.needed} of {counted(len(report.voters), 'voter')} make a majority",
                 things=tuple(f"voter {id_}" for id_ in absent),
             ),
@@ -49,7 +49,7 @@ def election_helps(case: Case) -> Iterator[Help]:
     )
 
 
-def stopped_helps(case: Case) -> tuple[Help, ...]:
+def stopped_helps(case: CheckInput) -> tuple[Help, ...]:
     """Remedies where a log can't be replayed to its end: another copy, or a release that knows its records."""
     if isinstance(case.stopped, CorruptDataError):
         return ()  # as the check says: the log of another node
@@ -59,7 +59,7 @@ def stopped_helps(case: Case) -> tuple[Help, ...]:
     )
 
 
-def unsound_helps(case: Case, told: Sequence[tuple[CheckedLog, Problem]]) -> Iterator[Help]:
+def unsound_helps(case: CheckInput, told: Sequence[tuple[CheckedLog, Problem]]) -> Iterator[Help]:
     """Remedies for damaged files: older snapshots, and the logs of a majority that has all records."""
     for log in dict.fromkeys(log for log, _ in told):
         problems = [problem for other, problem in told if other is log]
@@ -91,7 +91,7 @@ def _without_snapshots(log: CheckedLog, damaged: Sequence[str]) -> Iterator[Help
     )
 
 
-def _fetched_again(case: Case, log: CheckedLog) -> Iterator[Help]:
+def _fetched_again(case: CheckInput, log: CheckedLog) -> Iterator[Help]:
     """The refetch of a node's log from the leader, where a majority of the voters has all of it without that node.
 
     A log without a readable record might be another quorum's, and is kept.
@@ -113,14 +113,14 @@ def _fetched_again(case: Case, log: CheckedLog) -> Iterator[Help]:
         f"disk, or delete it: {log.path}. The node fetches all of the log from the leader when it starts.",
         risk=HelpRisk.DELETE,
         evidence=(
-            Group(reason=f"sound, with all offsets up to {end - 1}", things=tuple(f"voter {id_}" for id_ in whole)),
+            Affected(reason=f"sound, with all offsets up to {end - 1}", things=tuple(f"voter {id_}" for id_ in whole)),
         ),
         cost="What this log alone has, of which nothing was committed as far as the others show. Until it has caught "
         "up, the quorum can spare one voter less.",
     )
 
 
-def directory_helps(case: Case) -> Iterator[Help]:
+def directory_helps(case: CheckInput) -> Iterator[Help]:
     """Remedies that give a node its vote back: its former directory; new voters only where a leader is possible."""
     report = case.quorum
     ids = {voter.id: voter.directory_id for voter in report.voters}
@@ -144,7 +144,7 @@ def _added_again(node: str, voter: int, had: str, voters: int) -> Help:
         f"--controller-id {voter} --controller-directory-id {had}), and add {node} again with the directory "
         "it has (add-controller).",
         risk=HelpRisk.REMOVE_VOTER,
-        evidence=(Group(reason="has another directory, and the other voters can elect a leader", things=(node,)),),
+        evidence=(Affected(reason="has another directory, and the other voters can elect a leader", things=(node,)),),
         cost=f"The log in directory {had} has no vote any more, and in between there are {voters - 1} voters.",
     )
 
@@ -154,7 +154,7 @@ def _named_again(copy: LogCopy, node: str, had: str) -> Help:
         action=f"If {copy.path} is a copy of that voter's own log, restore its identity: directory.id={had} in its "
         "meta.properties.",
         risk=HelpRisk.RESTORE,
-        evidence=(Group(reason="without its vote no leader can be elected", things=(node,)),),
+        evidence=(Affected(reason="without its vote no leader can be elected", things=(node,)),),
         cost="What the voter acknowledged after the copy was made is lost, committed records among it.",
     )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.directory_moves import DirectoryMove
 from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.diagnosis.doctor.registration_history import state_at
-from kraftlake.diagnosis.doctor.replica_states import ReplicaState, may_lead
+from kraftlake.diagnosis.doctor.replica_states import ReplicaUse, may_lead
 from kraftlake.image.topics.directory_id import is_online
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.uuid import Uuid
@@ -29,7 +29,7 @@ class ReplacedReplica:
     has_leader: bool
 
 
-def replaced_replicas(case: Case) -> dict[str, dict[int, ReplacedReplica]]:
+def replaced_replicas(case: CheckInput) -> dict[str, dict[int, ReplacedReplica]]:
     """The replaced replicas by partition and broker: replaced lately, or still without a leader."""
     chains: dict[tuple[str, int, int], list[DirectoryMove]] = {}
     for move in case.timeline.moves:
@@ -50,7 +50,7 @@ def replaced_replicas(case: Case) -> dict[str, dict[int, ReplacedReplica]]:
             other
             for other in state.replicas
             if chains.get((topic_id, partition, other))
-            or ReplicaState.of(case.image, state, other) is ReplicaState.NO_DIRECTORY
+            or ReplicaUse.of(case.image, state, other) is ReplicaUse.NO_DIRECTORY
         }
         may_lead_empty = has_none and broker in may_lead(state)
         first = next((move for move in chain if may_lead_empty or move.others <= lost), None)
@@ -67,7 +67,7 @@ def replaced_replicas(case: Case) -> dict[str, dict[int, ReplacedReplica]]:
     return found
 
 
-def _was_gone(case: Case, move: DirectoryMove) -> bool:
+def _was_gone(case: CheckInput, move: DirectoryMove) -> bool:
     """Whether the directory was gone; else the replica was moved with its records."""
     registered = state_at(case.timeline.registrations.brokers.get(move.broker, ()), move.at.offset)
     return registered is not None and not is_online(move.before, registered.directories)

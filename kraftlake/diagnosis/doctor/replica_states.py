@@ -13,7 +13,7 @@ from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.runtime.words import counted
 
 
-class ReplicaState(enum.Enum):
+class ReplicaUse(enum.Enum):
     """Whether a replica can be used, and otherwise its fault; the first that applies."""
 
     NOT_REGISTERED = "not registered"
@@ -24,7 +24,7 @@ class ReplicaState(enum.Enum):
     ACTIVE = "active"
 
     @classmethod
-    def of(cls, image: MetadataImage, partition: PartitionRegistration, broker: int) -> ReplicaState:
+    def of(cls, image: MetadataImage, partition: PartitionRegistration, broker: int) -> ReplicaUse:
         """The state of the replica of a partition on a broker; an image does not show which are REPLACED."""
         registration = image.cluster.brokers.get(broker)
         if registration is None:
@@ -39,7 +39,7 @@ class ReplicaState(enum.Enum):
     @property
     def is_lost(self) -> bool:
         """Whether starting the broker does not restore the replica: the broker or its disk has gone."""
-        return self in (ReplicaState.NOT_REGISTERED, ReplicaState.NO_DIRECTORY, ReplicaState.REPLACED)
+        return self in (ReplicaUse.NOT_REGISTERED, ReplicaUse.NO_DIRECTORY, ReplicaUse.REPLACED)
 
 
 def may_lead(partition: PartitionRegistration) -> tuple[int, ...]:
@@ -52,17 +52,15 @@ def waits_for(partition: PartitionRegistration) -> list[int]:
     return [broker for broker in partition.adding_replicas if broker not in partition.isr]
 
 
-def states_of(
-    image: MetadataImage, partition: PartitionRegistration, brokers: Iterable[int]
-) -> dict[int, ReplicaState]:
+def states_of(image: MetadataImage, partition: PartitionRegistration, brokers: Iterable[int]) -> dict[int, ReplicaUse]:
     """The states of the replicas of a partition on some brokers."""
-    return {broker: ReplicaState.of(image, partition, broker) for broker in brokers}
+    return {broker: ReplicaUse.of(image, partition, broker) for broker in brokers}
 
 
-def state_words(states: Mapping[int, ReplicaState]) -> str:
+def state_words(states: Mapping[int, ReplicaUse]) -> str:
     """`1 (fenced), 2`: brokers with the states of their replicas, except ACTIVE."""
     return ", ".join(
-        f"{broker}" if state is ReplicaState.ACTIVE else f"{broker} ({state.value})" for broker, state in states.items()
+        f"{broker}" if state is ReplicaUse.ACTIVE else f"{broker} ({state.value})" for broker, state in states.items()
     )
 
 
@@ -70,13 +68,13 @@ class ReplicaStates:
     """The replicas of some partitions by state, each with the partitions concerned."""
 
     def __init__(self) -> None:
-        self._found: dict[ReplicaState, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._found: dict[ReplicaUse, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
 
-    def add(self, state: ReplicaState, broker: int, partition: str) -> None:
+    def add(self, state: ReplicaUse, broker: int, partition: str) -> None:
         """Add the state of a replica."""
         self._found[state][broker].add(partition)
 
-    def helps(self, sentences: Mapping[ReplicaState, str]) -> Iterator[Help]:
+    def helps(self, sentences: Mapping[ReplicaUse, str]) -> Iterator[Help]:
         """The sentence of each state that occurs, in their order, with its brokers and the number of partitions."""
         for state, sentence in sentences.items():
             found = self._found.get(state)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group
+from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
+from kraftlake.diagnosis.doctor.group import Affected
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.trial.risks import broker_risks
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.words import counted
 
 
-def _one_loss(case: Case) -> Iterator[Found]:
+def _one_loss(case: CheckInput) -> Iterator[CheckResult]:
     """The partitions that the loss of one more broker takes offline, by that broker, in descending number.
 
     The loss of an only broker takes everything.
@@ -27,7 +27,7 @@ def _one_loss(case: Case) -> Iterator[Found]:
         return
     risks = sorted((risk for risk in found if risk.offline), key=lambda risk: -len(risk.offline))
     groups = tuple(
-        Group(
+        Affected(
             reason=f"no other broker than {risk.brokers[0]} may lead {'it' if len(risk.offline) == 1 else 'them'}",
             things=risk.offline,
         )
@@ -36,7 +36,7 @@ def _one_loss(case: Case) -> Iterator[Found]:
     if groups:
         count = sum(len(risk.offline) for risk in risks)
         goes = "goes" if count == 1 else "go"
-        yield Found(
+        yield CheckResult(
             sentence=f"{counted(count, 'partition')} {goes} offline if one more broker is lost",
             groups=groups,
             lasts=False,

@@ -12,7 +12,7 @@ from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.tables.history.entity_history import EntityHistory
-from kraftlake.tables.history.entity_tables import ACLS, CONFIGS, SmallTable
+from kraftlake.tables.history.entity_tables import ACLS, CONFIGS, EntityTable
 
 
 @attrs.frozen(kw_only=True)
@@ -54,7 +54,7 @@ class SettingHistory:
                     found.append(change(at, before, after))
         return sorted(found, key=lambda one: one.at)
 
-    def _open(self, table: SmallTable) -> Iterator[Row]:
+    def _open(self, table: EntityTable) -> Iterator[Row]:
         rows = self._histories[table].open_table()
         for name in ("valid_from", "valid_to"):
             rows = rows.set_column(rows.schema.get_field_index(name), name, rows.column(name).cast(pa.int64()))
@@ -86,14 +86,14 @@ def _acl_change(at: LogPosition, before: Row | None, after: Row | None) -> Setti
     return SettingChange(at=at, kind="acl", thing=row["principal"], words=f"{rule} {did}")
 
 
-_WORDS: Final[Mapping[SmallTable, Callable[[LogPosition, Row | None, Row | None], SettingChange]]] = {
+_WORDS: Final[Mapping[EntityTable, Callable[[LogPosition, Row | None, Row | None], SettingChange]]] = {
     CONFIGS: _config_change,
     ACLS: _acl_change,
 }
 """The tables whose recent changes are reported, and the words for a change."""
 
 
-def _key(table: SmallTable, row: Row) -> tuple[str, ...]:
+def _key(table: EntityTable, row: Row) -> tuple[str, ...]:
     return tuple(row[name] for name in table.key)
 
 

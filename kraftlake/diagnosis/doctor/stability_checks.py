@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kraftlake.diagnosis.doctor.activity import Dropout
-from kraftlake.diagnosis.doctor.case import Case
+from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
-from kraftlake.diagnosis.doctor.finding import Found, Severity
-from kraftlake.diagnosis.doctor.group import Group, LogPosition
+from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
+from kraftlake.diagnosis.doctor.group import Affected, LogPosition
 from kraftlake.diagnosis.doctor.help import safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, incarnations, place_at
 from kraftlake.diagnosis.leadership import broker_words
@@ -25,24 +25,24 @@ _FEW: Final = 5
 """The lowest count that can be unusual."""
 
 
-def _is_recent(case: Case, at: LogPosition | None) -> bool:
+def _is_recent(case: CheckInput, at: LogPosition | None) -> bool:
     return at is not None and at.timestamp is not None and at.timestamp >= case.window_begin
 
 
-def _counts(case: Case, positions: Iterable[LogPosition | None]) -> tuple[int, int]:
+def _counts(case: CheckInput, positions: Iterable[LogPosition | None]) -> tuple[int, int]:
     """The number of positions within the window, and of those before it."""
     known = [_is_recent(case, at) for at in positions if at is not None]
     return sum(known), len(known) - sum(known)
 
 
-def _usual(case: Case, earlier: int) -> float | None:
+def _usual(case: CheckInput, earlier: int) -> float | None:
     """The average number in a window before this one; None where the log is too short for an average."""
     first = case.timeline.activity.first
     span = case.window_begin - first
     return earlier * case.window_ms / span if first >= 0 and span >= max(1, case.window_ms) else None
 
 
-def _usual_words(case: Case, **earlier: int) -> str:
+def _usual_words(case: CheckInput, **earlier: int) -> str:
     """`usually 0.2 fencings`, for each count of the time before the window."""
     told = [(name, _usual(case, count)) for name, count in earlier.items()]
     if any(usual is None for _, usual in told):
@@ -58,7 +58,7 @@ def _is_unusual(usual: float | None, count: int) -> bool:
     return usual is None or count > UNUSUAL * usual
 
 
-def _window(case: Case) -> str:
+def _window(case: CheckInput) -> str:
     """The window in words; for a shorter log, the whole log."""
     first = case.timeline.activity.first
     is_all = first > case.window_begin
@@ -66,10 +66,10 @@ def _window(case: Case) -> str:
     return f"in the {'' if is_all else 'last '}{duration(length)} of the log{case.read_from}"
 
 
-def _fencings(case: Case) -> Iterator[Found]:
+def _fencings(case: CheckInput) -> Iterator[CheckResult]:
     """Brokers that were fenced repeatedly; if each time by a controlled shutdown, the finding is a note."""
     history, activity = case.timeline.registrations, case.timeline.activity
-    found: dict[Severity, list[tuple[int, int, Group]]] = {Severity.WARNING: [], Severity.INFO: []}
+    found: dict[Severity, list[tuple[int, int, Affected]]] = {Severity.WARNING: [], Severity.INFO: []}
     for broker, states in sorted(history.brokers.items()):
         every = history.losses(broker)
         fenced = [loss for loss in every if _is_recent(case, loss.at)]
@@ -84,7 +84,7 @@ def _fencings(case: Case) -> Iterator[Found]:
         )
         usual = _usual_words(case, fencings=len(every) - len(fenced), starts=earlier_starts)
         severity = Severity.WARNING if len(fenced) - orderly >= FLAPS else Severity.INFO
-        group = Group(
+        group = Affected(
             reason=f"{counts}; {usual}",
             things=(f"broker {broker}",),
             since=_begin_of_run(case, [loss.at for loss in every]),
@@ -94,7 +94,7 @@ def _fencings(case: Case) -> Iterator[Found]:
         if some:
             was = "was" if len(some) == 1 else "were"
             times = counted(sum(count for _, count, _ in some), "time")
-            yield Found(
+            yield CheckResult(
                 sentence=f"{broker_words([id_ for id_, _, _ in some])} {was} fenced {times} {_window(case)}",
                 groups=tuple(group for _, _, group in some),
                 lasts=False,
@@ -102,7 +102,7 @@ def _fencings(case: Case) -> Iterator[Found]:
             )
 
 
-def _begin_of_run(case: Case, positions: Sequence[LogPosition]) -> LogPosition:
+def _begin_of_run(case: CheckInput, positions: Sequence[LogPosition]) -> LogPosition:
     """The start of the run in which something happens at least once in each window, up to the last time."""
     begin = positions[-1]
     for at in reversed(positions):
@@ -112,7 +112,7 @@ def _begin_of_run(case: Case, positions: Sequence[LogPosition]) -> LogPosition:
     return begin
 
 
-def _dropouts(case: Case) -> Iterator[Found]:
+def _dropouts(case: CheckInput) -> Iterator[CheckResult]:
     """Replicas that leave the ISR repeatedly although their broker runs; few times, or the usual number, are a note."""
     flaps: Counter[tuple[int, str]] = Counter()
     first: dict[tuple[int, str], LogPosition] = {}
@@ -132,7 +132,7 @@ def _dropouts(case: Case) -> Iterator[Found]:
         unusual = unusual or (is_often and _is_unusual(_usual(case, earlier), count))
         words = f"out of sync {counted(count, 'time')} on broker {broker}, which ran"
         groups.append(
-            Group(
+            Affected(
                 reason=f"{words}; {_usual_words(case, times=earlier)}",
                 things=tuple(partitions),
                 since=min(first[broker, partition] for partition in partitions),
@@ -141,7 +141,7 @@ def _dropouts(case: Case) -> Iterator[Found]:
     if groups:
         count = sum(len(some) for some in by_broker.values())
         replicas = f"{counted(count, 'replica')} of {broker_words([*by_broker])}"
-        yield Found(
+        yield CheckResult(
             sentence=f"{replicas} fell out of sync again and again {_window(case)}",
             groups=tuple(groups),
             lasts=False,
@@ -159,7 +159,7 @@ def _is_explained(one: Dropout, states: Sequence[Registered[BrokerRegistration]]
     return any(state.since is not None and state.since.timestamp == one.at.timestamp for state in near)
 
 
-def _elections(case: Case) -> Iterator[Found]:
+def _elections(case: CheckInput) -> Iterator[CheckResult]:
     """Elections in the quorum, more than one for each of its voters; a note where restarts explain them."""
     every = case.timeline.activity.quorum_elections
     recent = [one for one in every if _is_recent(case, one.at)]
@@ -170,10 +170,10 @@ def _elections(case: Case) -> Iterator[Found]:
     starts, _ = _counts(case, [one.since for states in controllers for one in incarnations(states)])
     is_alone = len(case.quorum.voters) == 1  # it is elected at each start, and never else
     sentence = f"the quorum elected {counted(len(recent), 'leader')} {_window(case)}"
-    yield Found(
+    yield CheckResult(
         sentence=f"{sentence}, with {counted(starts, 'start')} of controllers; {_usual_words(case, elections=earlier)}",
         groups=tuple(
-            Group(
+            Affected(
                 reason="another leader, which no control record names"
                 if one.leader < 0
                 else f"controller {one.leader} was elected",
@@ -187,7 +187,7 @@ def _elections(case: Case) -> Iterator[Found]:
     )
 
 
-def _unusual(case: Case) -> Iterator[Found]:
+def _unusual(case: CheckInput) -> Iterator[CheckResult]:
     """Totals of the window that are above the usual ones."""
     history, activity = case.timeline.registrations, case.timeline.activity
     recently, before = activity.recent, activity.earlier
@@ -203,10 +203,10 @@ def _unusual(case: Case) -> Iterator[Found]:
     for name, kind, recent, earlier in counts:
         usual = _usual(case, earlier)
         if usual is not None and recent >= _FEW and _is_unusual(usual, recent):
-            groups.append(Group(reason=f"{recent:,}, usually {_number(usual)}", things=(name,)))
+            groups.append(Affected(reason=f"{recent:,}, usually {_number(usual)}", things=(name,)))
             kinds.append(kind)
     if groups:
-        yield Found(
+        yield CheckResult(
             sentence=f"more happened than usual {_window(case)}",
             groups=tuple(groups),
             lasts=False,

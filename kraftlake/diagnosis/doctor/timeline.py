@@ -10,7 +10,7 @@ import attrs
 from kraftlake.diagnosis.doctor.activity import Activity
 from kraftlake.diagnosis.doctor.directory_moves import DirectoryMove, DirectoryMoves
 from kraftlake.diagnosis.doctor.partition_times import (
-    Concerned,
+    AffectedPartition,
     PartitionKey,
     PartitionTimes,
     UncleanElection,
@@ -38,7 +38,7 @@ class Timeline:
     is the first with a change that the source knows, and all later offsets are sound.
     """
 
-    partitions: Mapping[str, tuple[Concerned, ...]]
+    partitions: Mapping[str, tuple[AffectedPartition, ...]]
     unclean: tuple[UncleanElection, ...]
     settings: tuple[SettingChange, ...]
     registrations: RegistrationHistory
@@ -81,7 +81,7 @@ def _read(
     source: LogSource,
     begin: int,
     image: MetadataImage,
-    now: Mapping[str, dict[PartitionKey, Concerned]],
+    now: Mapping[str, dict[PartitionKey, AffectedPartition]],
     *,
     recent_ms: int,
     window_ms: int,

@@ -20,7 +20,7 @@ from kraftlake.runtime.words import in_words
 
 
 @attrs.frozen(kw_only=True)
-class Stage:
+class StepState:
     """A moment within a step, in a word or two, and the standing of the partitions."""
 
     name: str
@@ -40,7 +40,7 @@ class StepOutcome:
     """
 
     step: Step
-    stages: tuple[Stage, ...]
+    stages: tuple[StepState, ...]
     fenced: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     refused: Mapping[str, str] = attrs.field(factory=dict)
@@ -56,7 +56,7 @@ class StepOutcome:
 
 
 @attrs.frozen(kw_only=True)
-class Return:
+class RecoveredPartitions:
     """The partitions that return if only these lost brokers start again, as after a crash.
 
     `online` are the partitions that get a leader; the leaders of those in `recovering` may lack records.
@@ -82,7 +82,7 @@ class WhatIf:
     provenance: MetadataProvenance
     before: Standing
     steps: tuple[StepOutcome, ...]
-    returns: tuple[Return, ...]
+    returns: tuple[RecoveredPartitions, ...]
     each_broker: tuple[Risk, ...] | None
     each_rack: tuple[Risk, ...] | None
     image: MetadataImage
@@ -198,8 +198,8 @@ def _take(trial: TrialController, step: Step) -> StepOutcome:
             return StepOutcome(step=step, stages=(_stage("caught up", trial),))
 
 
-def _stage(name: str, trial: TrialController) -> Stage:
-    return Stage(name=name, standing=Standing.of(trial.image))
+def _stage(name: str, trial: TrialController) -> StepState:
+    return StepState(name=name, standing=Standing.of(trial.image))
 
 
 def _lose(trial: TrialController, step: Step, brokers: Sequence[int]) -> StepOutcome:
@@ -215,7 +215,7 @@ def _restart(trial: TrialController, step: Step) -> StepOutcome:
     """Run a restart: the active brokers stop first, one after another; then all start."""
     known = trial.image.cluster.brokers
     active = [broker for broker in dict.fromkeys(step.brokers) if not known[broker].fenced]
-    stages: list[Stage] = []
+    stages: list[StepState] = []
     for broker in active:
         trial.shut_down(broker)
     if active:
@@ -231,7 +231,7 @@ def _restart(trial: TrialController, step: Step) -> StepOutcome:
     return StepOutcome(step=step, stages=(*stages, _stage("back", trial)), refused=refused)
 
 
-def _returns(image: MetadataImage, outcomes: Sequence[StepOutcome]) -> Iterator[Return]:
+def _returns(image: MetadataImage, outcomes: Sequence[StepOutcome]) -> Iterator[RecoveredPartitions]:
     """The partitions that each lost and still fenced broker brings back alone, and those that all bring back."""
     lost = sorted({id_ for one in outcomes for id_ in one.fenced if image.cluster.brokers[id_].fenced})
     if not lost:
@@ -245,7 +245,7 @@ def _returns(image: MetadataImage, outcomes: Sequence[StepOutcome]) -> Iterator[
             trial.register(broker, clean=False)
             trial.unfence(broker)
         after = Standing.of(trial.image)
-        yield Return(
+        yield RecoveredPartitions(
             brokers=tuple(brokers),
             online=gone_into(after.offline, before.offline),
             recovering=gone_into(before.recovering, after.recovering),

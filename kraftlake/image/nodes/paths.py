@@ -25,7 +25,7 @@ _ANY: Final = {"*": ".*", "?": "."}
 
 
 @attrs.frozen
-class Found:
+class FoundNode:
     """A node and the names that lead to it."""
 
     names: Names
@@ -36,15 +36,15 @@ class Found:
         """The node's absolute path."""
         return path_of(self.names)
 
-    def children(self) -> Iterator[Found]:
+    def children(self) -> Iterator[FoundNode]:
         """The children of a directory in their order; none for a leaf."""
         if isinstance(self.node, Directory):
             for name in self.node.names:
                 child = self.node.child(name)
                 if child is not None:
-                    yield Found((*self.names, name), child)
+                    yield FoundNode((*self.names, name), child)
 
-    def below(self) -> Iterator[Found]:
+    def below(self) -> Iterator[FoundNode]:
         """The node and all nodes below it, each before its children."""
         yield self
         for child in self.children():
@@ -67,7 +67,7 @@ def as_literal(part: str) -> str:
     return _SPECIAL.sub(r"\\\1", part)
 
 
-def matching(root: Directory, pattern: str, within: Names = ()) -> Iterator[Found]:
+def matching(root: Directory, pattern: str, within: Names = ()) -> Iterator[FoundNode]:
     """The nodes whose paths match a pattern, which begins at the names `within` unless it begins with a slash.
 
     In a part of it `*` and `?` stand for any characters and any one, `{a,b}` for one of several, and a backslash
@@ -79,14 +79,14 @@ def matching(root: Directory, pattern: str, within: Names = ()) -> Iterator[Foun
             del parts[-1:]
         elif part not in ("", "."):
             parts.append(part)
-    return _walk(Found((), root), parts)
+    return _walk(FoundNode((), root), parts)
 
 
 def _literal_part(name: str) -> str:
     return as_literal(part_of(name))
 
 
-def _walk(found: Found, parts: Sequence[str]) -> Iterator[Found]:
+def _walk(found: FoundNode, parts: Sequence[str]) -> Iterator[FoundNode]:
     if not parts:
         yield found
         return
@@ -99,13 +99,13 @@ def _walk(found: Found, parts: Sequence[str]) -> Iterator[Found]:
             if regex.fullmatch(part_of(name)) or regex.fullmatch(name):
                 child = directory.child(name)
                 if child is not None:
-                    yield from _walk(Found((*found.names, name), child), parts[1:])
+                    yield from _walk(FoundNode((*found.names, name), child), parts[1:])
         return
     for taken in range(1, len(parts) + 1):  # more than one for a name with a slash, as Kafka prints it
         for name in _spelled("/".join(parts[:taken])):
             child = directory.child(name)
             if child is not None:
-                yield from _walk(Found((*found.names, name), child), parts[taken:])
+                yield from _walk(FoundNode((*found.names, name), child), parts[taken:])
                 return
 
 

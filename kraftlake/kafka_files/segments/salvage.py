@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kraftlake.kafka_files.faults import BrokenFileError
 from kraftlake.kafka_files.segments.batch_walk import Damage, walk
-from kraftlake.kafka_files.segments.segment import LogPosition, Segment, decode
+from kraftlake.kafka_files.segments.segment import ReaderPosition, Segment, decode
 from kraftlake.records.batch import RecordBatch
 
 Lost = Callable[[int, int, str], None]
@@ -52,7 +52,7 @@ def salvage(segments: Sequence[Segment], from_offset: int, to_offset: int, lost:
     at.lose(to_offset + 1)
 
 
-class _LenientPosition(LogPosition):
+class _LenientPosition(ReaderPosition):
     """The position of a reader that skips lost offsets, and the reason of the last loss."""
 
     def __init__(self, segments: Sequence[Segment], from_offset: int, to_offset: int, lost: Lost) -> None:

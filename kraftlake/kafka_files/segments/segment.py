@@ -23,7 +23,7 @@ _TAIL_BYTES = 64 * 1024
 
 
 @attrs.define
-class LogPosition:
+class ReaderPosition:
     """The position of a reader in the log: the next expected offset, and the minimum epoch."""
 
     offset: int
@@ -53,7 +53,7 @@ class Segment:
     base_offset: int
     end_position: int
 
-    def batches(self, at: LogPosition, from_offset: int, to_offset: int | None) -> Iterator[RecordBatch]:
+    def batches(self, at: ReaderPosition, from_offset: int, to_offset: int | None) -> Iterator[RecordBatch]:
         """Yield the batches that hold any offset in [from_offset, to_offset]; moves `at` past them.
 
         Raises BrokenFileError at the first invalid byte.
@@ -72,7 +72,7 @@ class Segment:
                     if to_offset is not None and at.offset > to_offset:
                         return
 
-    def bulk_batches(self, at: LogPosition, from_offset: int) -> Iterator[BatchValues | RecordBatch]:
+    def bulk_batches(self, at: ReaderPosition, from_offset: int) -> Iterator[BatchValues | RecordBatch]:
         """The same as `batches`, in bulk; stops silently before the first invalid byte."""
         with Window(self.file, READ_CHUNK) as window:
             position, at.offset = skip_before(from_offset, window, self.end_position, at.offset)
@@ -96,7 +96,7 @@ class Segment:
                 end = step.header.last_offset + 1
         return end
 
-    def _decoded(self, data: memoryview, position: int, at: LogPosition) -> Iterator[RecordBatch]:
+    def _decoded(self, data: memoryview, position: int, at: ReaderPosition) -> Iterator[RecordBatch]:
         """Yield the batches in `data`, which begins at `position` and holds batches that are whole by their lengths."""
         batches = read_batches(data, file=self.file.name, position=position)
         while True:
@@ -113,7 +113,7 @@ class Segment:
             position += batch.size_in_bytes
             yield batch
 
-    def _one_batch(self, position: int, at: LogPosition) -> Whole:
+    def _one_batch(self, position: int, at: ReaderPosition) -> Whole:
         """Return the whole batch at `position`; raises BrokenFileError with the reason if none is there."""
         step = next(walk(self.file, start=position, limit=self.end_position))
         if isinstance(step, Damage):
@@ -146,7 +146,7 @@ _BULK_CHUNK = 8 << 20
 """The number of bytes per read in bulk: for a log of a million partitions, half the CPU time of reads of 1 MiB."""
 
 
-def bulk_batches(file: StoredFile, start: int, end: int, at: LogPosition) -> Iterator[BatchValues | RecordBatch]:
+def bulk_batches(file: StoredFile, start: int, end: int, at: ReaderPosition) -> Iterator[BatchValues | RecordBatch]:
     """Yield the batches in the bytes [start, end) of a file, in bulk; moves `at` past them.
 
     The function stops silently before the first invalid byte: reading batch by batch reports the reason.
@@ -185,7 +185,7 @@ def decode(file: StoredFile, step: Whole) -> RecordBatch:
 
 
 @attrs.frozen(kw_only=True)
-class LogEnd:
+class SegmentEnd:
     """The end of a log by its last segment: the end of the last whole batch with a correct CRC, and the torn tail."""
 
     offset: int
@@ -193,7 +193,7 @@ class LogEnd:
     torn: TornTail | None
 
 
-def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
+def find_log_end(file: StoredFile, base_offset: int) -> SegmentEnd:
     """Find the end of a log in its last segment.
 
     Damage followed by a whole batch is not the end: reading stops there with an error.
@@ -217,7 +217,7 @@ def find_log_end(file: StoredFile, base_offset: int) -> LogEnd:
     torn = None
     if damage is not None:
         torn = TornTail(file.name, damage.position, offset, damage.reason, _is_cut(file, damage.position))
-    return LogEnd(offset=offset, position=good_end, torn=torn)
+    return SegmentEnd(offset=offset, position=good_end, torn=torn)
 
 
 def _is_cut(file: StoredFile, position: int) -> bool:

@@ -13,7 +13,7 @@ import attrs
 from kraftlake.kafka_files.faults import BrokenFileError
 from kraftlake.kafka_files.file_names import BOOTSTRAP_NAME, snapshot_id
 from kraftlake.kafka_files.segments.batch_walk import Damage, Whole, walk
-from kraftlake.kafka_files.segments.segment import LogPosition, bulk_batches, decode
+from kraftlake.kafka_files.segments.segment import ReaderPosition, bulk_batches, decode
 from kraftlake.kafka_files.stored_file import StoredFile
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import SnapshotFooterRecord, SnapshotHeaderRecord
@@ -69,7 +69,7 @@ class Snapshot:
             yield batch
 
     def _whole_batches(self) -> Iterator[Whole]:
-        at = LogPosition(0)
+        at = ReaderPosition(0)
         for step in walk(self.file):
             fault = step.reason if isinstance(step, Damage) else at.fault(step.header.base_offset, step.header.epoch)
             if fault is not None:
@@ -83,7 +83,7 @@ class Snapshot:
 
         Ends after the footer, or stops silently before the first invalid byte: `batches` reports the reason.
         """
-        for chunk in bulk_batches(self.file, 0, self.file.size, LogPosition(0)):
+        for chunk in bulk_batches(self.file, 0, self.file.size, ReaderPosition(0)):
             single = chunk if isinstance(chunk, RecordBatch) else None
             control = () if single is None else single.control_types
             if chunk.base_offset == 0 and SnapshotHeaderRecord.API_KEY not in control[:1]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.append.log_file import FIRST_HASH, LogEnd, LogFile, hash_of_rows
+from kraftlake.metadata_log.append.log_file import FIRST_HASH, LogEnd, RowsFile, hash_of_rows
 from kraftlake.metadata_log.delta_table.actions import Commit, TableMetadata, transaction
 from kraftlake.metadata_log.delta_table.commit import (
     CommitConflictError,
@@ -85,14 +85,14 @@ def commit_groups(parts: Iterable[BatchesT]) -> Iterator[list[BatchesT]]:
 
 def file_that_follows(
     end: LogEnd, rows: pa.Table | Sequence[RecordBatch], *, claimed_epoch: int | None = None
-) -> LogFile | None:
+) -> RowsFile | None:
     """Return the rows as a file, None for no rows, if they continue a log with this end; raises as `checked_rows`."""
     before = end.chain or FIRST_HASH
     if isinstance(rows, pa.Table):
         rows = checked_rows(rows, end, claimed_epoch=claimed_epoch)
-        return LogFile.of_rows(rows, before) if rows.num_rows else None
+        return RowsFile.of_rows(rows, before) if rows.num_rows else None
     check_batches(rows, end, claimed_epoch=claimed_epoch)
-    return LogFile.of_batches(rows, before) if rows else None
+    return RowsFile.of_batches(rows, before) if rows else None
 
 
 def checked_rows(rows: pa.Table, end: LogEnd, *, claimed_epoch: int | None = None) -> pa.Table:
@@ -184,7 +184,7 @@ def _first_false(column: pa.ChunkedArray) -> int | None:
 
 
 def append_file(
-    disk: Disk, state: TableState, file: LogFile | None, actions: Sequence[Mapping[str, Any]] = ()
+    disk: Disk, state: TableState, file: RowsFile | None, actions: Sequence[Mapping[str, Any]] = ()
 ) -> TableState:
     """Append a file's rows, which continue the log in `state`, in one commit, together with further actions.
 

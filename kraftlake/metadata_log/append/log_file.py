@@ -90,7 +90,7 @@ class LogEnd:
 
 
 @attrs.frozen(kw_only=True)
-class LogFile:
+class RowsFile:
     """At least one row of the log as a Parquet file: the first row's offset, and the log's end after the rows.
 
     `statistics` is the `stats` string of the file's add.
@@ -102,7 +102,7 @@ class LogFile:
     statistics: str = attrs.field(repr=False)
 
     @classmethod
-    def of_rows(cls, rows: pa.Table, chain_before: int = FIRST_HASH) -> LogFile:
+    def of_rows(cls, rows: pa.Table, chain_before: int = FIRST_HASH) -> RowsFile:
         """Build the file of rows in LOG_SCHEMA, sorted by offset."""
         return cls(
             first_offset=rows.column("offset")[0].as_py(),
@@ -116,7 +116,7 @@ class LogFile:
         )
 
     @classmethod
-    def of_batches(cls, batches: Iterable[RecordBatch], chain_before: int = FIRST_HASH) -> LogFile:
+    def of_batches(cls, batches: Iterable[RecordBatch], chain_before: int = FIRST_HASH) -> RowsFile:
         """Build the file of the batches' rows, in offset order."""
         columns = to_columns(batches)
         if not fits_one_block(columns):

@@ -55,7 +55,7 @@ class FetchAnswer:
 
 
 @attrs.frozen(kw_only=True)
-class SnapshotPart:
+class FetchedSnapshotPart:
     """The answer to a FetchSnapshot: `data` from the requested position on, of a file of `size` bytes."""
 
     error: ErrorCode
@@ -126,7 +126,7 @@ def _error(node: NodeClient, code: int) -> ErrorCode:
 
 def fetch_snapshot(
     node: NodeClient, id_: OffsetAndEpoch, position: int, *, leader_epoch: int, cluster_id: str | None
-) -> SnapshotPart:
+) -> FetchedSnapshotPart:
     """Fetch a part of the snapshot `id_`, from a byte position on. Raises NodeError as `fetch`."""
 
     def request(module: Any) -> Any:
@@ -140,7 +140,7 @@ def fetch_snapshot(
     answer = node.ask("fetch_snapshot", _SNAPSHOT_VERSIONS, request)
     partition = only_partition(node, answer.error_code, answer.topics)
     if not hasattr(partition, "error_code"):
-        return SnapshotPart(error=partition, leader=UNKNOWN_LEADER)
+        return FetchedSnapshotPart(error=partition, leader=UNKNOWN_LEADER)
     leader = leader_of(partition.current_leader, getattr(answer, "node_endpoints", ()))
     if partition.error_code == ErrorCode.NONE and (int(partition.position), int(partition.snapshot_id.end_offset)) != (
         position,
@@ -148,6 +148,6 @@ def fetch_snapshot(
     ):
         node.close()
         raise NodeError(f"{node.address} sent another part of a snapshot than the one that was asked for.")
-    return SnapshotPart(
+    return FetchedSnapshotPart(
         error=partition.error_code, leader=leader, size=int(partition.size), data=bytes(partition.unaligned_records)
     )

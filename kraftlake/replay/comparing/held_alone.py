@@ -15,7 +15,7 @@ from kraftlake.replay.reading.log_reader import LogReader
 
 
 @attrs.frozen(kw_only=True)
-class HeldAlone:
+class ExclusiveRecords:
     """The offsets [from_offset, end_offset) of one log. Times are epoch ms, −1 for none.
 
     `records` counts those that are neither control records nor no-ops. `leaders` are the epochs that begin there, with
@@ -61,7 +61,7 @@ class HeldAlone:
         }
 
 
-def held_alone(log: LogReader, first: int, end: int) -> HeldAlone | None:
+def held_alone(log: LogReader, first: int, end: int) -> ExclusiveRecords | None:
     """The content of a log at [first, end); None for nothing."""
     if end <= max(first, log.start_offset):
         return None
@@ -80,7 +80,7 @@ def held_alone(log: LogReader, first: int, end: int) -> HeldAlone | None:
         if isinstance(chunk, RecordBatch) and chunk.control:
             messages = (record.message for record in chunk.messages())
             leaders += [(chunk.epoch, one.leader_id) for one in messages if isinstance(one, LeaderChangeMessage)]
-    return HeldAlone(
+    return ExclusiveRecords(
         from_offset=max(first, log.start_offset),
         end_offset=end,
         records=records,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.replay.comparing.held_alone import HeldAlone
+from kraftlake.replay.comparing.held_alone import ExclusiveRecords
 from kraftlake.replay.comparing.log_comparison import LogComparison, Relation, compare_logs
 from kraftlake.replay.comparing.log_copy import LogCopy
 from kraftlake.replay.comparing.voters import KnownVoter, Role, cluster_of, role_among, voters_of
@@ -38,7 +38,7 @@ class History:
     copies: tuple[LogCopy, ...]
     voters: tuple[KnownVoter, ...]
     comparison: LogComparison | None = None
-    alone: HeldAlone | None = None
+    alone: ExclusiveRecords | None = None
     brokers: tuple[int, ...] | None = None
     brokers_since: tuple[int, ...] = ()
     unplaced: tuple[LogCopy, ...] = ()
@@ -175,7 +175,11 @@ def _parting(one: _Group, other: _Group) -> LogComparison:
 
 
 def _history(
-    group: _Group, copies: Sequence[LogCopy], *, alone: HeldAlone | None = None, epochs: dict[int, int] | None = None
+    group: _Group,
+    copies: Sequence[LogCopy],
+    *,
+    alone: ExclusiveRecords | None = None,
+    epochs: dict[int, int] | None = None,
 ) -> History:
     voters = voters_of(group.copies[0])
     since = 0 if alone is None else alone.from_offset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kraftlake.replay.comparing.held_alone import HeldAlone
+from kraftlake.replay.comparing.held_alone import ExclusiveRecords
 from kraftlake.replay.comparing.log_comparison import Difference, LogComparison, Relation
 from kraftlake.runtime.moments import iso
 from kraftlake.runtime.words import counted, in_words
@@ -55,7 +55,7 @@ def difference_words(found: LogComparison, one: str, other: str) -> str:
     return found.difference.value
 
 
-def alone_words(held: HeldAlone) -> str:
+def alone_words(held: ExclusiveRecords) -> str:
     """The records of only one log: `offsets 10 to 30 in epoch 1, 15 records besides no-ops, …`."""
     last = held.end_offset - 1
     offsets = f"offset {last}" if held.from_offset == last else f"offsets {held.from_offset} to {last}"
@@ -67,7 +67,7 @@ def alone_words(held: HeldAlone) -> str:
     return f"{offsets} in {epochs}, {counted(held.records, 'record')} besides no-ops{times}"
 
 
-def held_words(found: LogComparison, held: HeldAlone) -> str:
+def held_words(found: LogComparison, held: ExclusiveRecords) -> str:
     """`alone_words`, and the extent that a log proves committed by its own quorum; a changed batch proves none."""
     words = alone_words(held)
     if found.relation is Relation.CHANGED:

@@ -21,7 +21,7 @@ from kraftlake.replay.imports.import_log import check_accepts, import_source
 from kraftlake.replay.imports.new_lake import is_lake
 from kraftlake.replay.live.fetch_log import decoded, fetch_log
 from kraftlake.replay.live.mirror import mirror_quorum
-from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.live.patience import RetryPolicy
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import ImportConflictError
@@ -78,7 +78,7 @@ class QuorumFollower:
         """The largest high watermark since the last comparison, −1 before any."""
         return -1 if self._observed is None else self._observed.high_watermark
 
-    def run(self, tell: Callable[[FollowStep], None], *, patience: Patience, stop: threading.Event) -> None:
+    def run(self, tell: Callable[[FollowStep], None], *, patience: RetryPolicy, stop: threading.Event) -> None:
         """Follow until `stop` is set; `tell` gets the first step, and each that appended anything.
 
         Raises ImportConflictError where the lake and the quorum disagree, or the quorum has deleted records that the
@@ -103,7 +103,7 @@ class QuorumFollower:
         if self._log is not None and self._held:
             tell(self._step_of(self._log, self._append(self._log)))
 
-    def step(self, patience: Patience) -> FollowStep:
+    def step(self, patience: RetryPolicy) -> FollowStep:
         """Append the records that were committed since the last step; waits half a second at most for them."""
         try:
             step = self._first(patience) if self._log is None else self._next(self._log)
@@ -148,7 +148,7 @@ class QuorumFollower:
             self._observer.forget_leader()
             self._older_since_ns = None
 
-    def _first(self, patience: Patience) -> FollowStep:
+    def _first(self, patience: RetryPolicy) -> FollowStep:
         from kraftlake.metadata_log.log import MetadataLog
 
         records = snapshots = 0
@@ -164,7 +164,7 @@ class QuorumFollower:
         self._log, self._observed = log, ObservedLog(_end_of(log))
         return self._step_of(log, records, snapshots)
 
-    def _make(self, empty: MetadataLog | None, patience: Patience) -> tuple[int, int]:
+    def _make(self, empty: MetadataLog | None, patience: RetryPolicy) -> tuple[int, int]:
         """Make the lake from the quorum's log, or fill an `empty` one; returns the numbers of records and snapshots."""
         from kraftlake.metadata_log.log import MetadataLog
 

@@ -15,7 +15,7 @@ from kraftlake.protocol.observer.quorum_observer import QuorumObserver, Snapshot
 from kraftlake.protocol.observer.raw_batch import RawBatch
 from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.replay.live.fetch_log import fetch_log
-from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.live.patience import RetryPolicy
 from kraftlake.replay.reading.progress import Progress, no_progress
 
 _ATTEMPTS: Final = 8
@@ -28,7 +28,7 @@ class _BeginningGoneError(Exception):
 
 
 def mirror_quorum(
-    observer: QuorumObserver, folder: Path, *, name: str, patience: Patience, progress: Progress = no_progress
+    observer: QuorumObserver, folder: Path, *, name: str, patience: RetryPolicy, progress: Progress = no_progress
 ) -> MetadataDirectory:
     """Write everything that the quorum has committed to files in `folder`, and open them; `name` is for messages.
 
@@ -51,7 +51,7 @@ def mirror_quorum(
     raise fault
 
 
-def _mirror(observer: QuorumObserver, directory: Path, patience: Patience, progress: Progress) -> None:
+def _mirror(observer: QuorumObserver, directory: Path, patience: RetryPolicy, progress: Progress) -> None:
     beginning = patience.call(lambda: _begin(observer))
     for snapshot in beginning.snapshots:
         path = directory / snapshot_name(snapshot.offset, snapshot.epoch)
@@ -68,7 +68,7 @@ def _fetch_snapshot(observer: QuorumObserver, id_: OffsetAndEpoch, path: Path) -
 
 
 def _write_log(
-    observer: QuorumObserver, beginning: _Beginning, directory: Path, patience: Patience, progress: Progress
+    observer: QuorumObserver, beginning: _Beginning, directory: Path, patience: RetryPolicy, progress: Progress
 ) -> None:
     log, batches = beginning.log, beginning.batches
     segment: BinaryIO | None = None

@@ -15,7 +15,7 @@ from kraftlake.protocol.address import parse_addresses
 from kraftlake.protocol.node_connector import connector_of
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 from kraftlake.replay.live.mirror import mirror_quorum
-from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.live.patience import RetryPolicy
 from kraftlake.replay.reading.progress import Progress, no_progress
 from kraftlake.runtime.arguments import path_text, text
 from kraftlake.runtime.log import get_logger
@@ -58,7 +58,7 @@ def open_quorum(
     folder = tempfile.mkdtemp(prefix="kraftlake-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with observer_of(addresses, cluster_id=cluster_id, command_config=command_config, warn=warn) as observer:
-        patience = Patience(wait=time.sleep, limit=_WAITS_AT_MOST)
+        patience = RetryPolicy(wait=time.sleep, limit=_WAITS_AT_MOST)
         return mirror_quorum(
             observer, Path(folder), name=addresses, patience=patience, progress=progress or no_progress
         )

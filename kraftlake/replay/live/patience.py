@@ -17,7 +17,7 @@ _BACKOFF: Final = Backoff(base=0.1, cap=10.0)
 _NANOSECONDS: Final = 1_000_000_000
 
 
-class Patience:
+class RetryPolicy:
     """Decides after each failure whether and when to ask a quorum again; for one thread.
 
     The first failure is raised, since the address may be wrong, unless `reached` says that it is right; after an answer

@@ -21,7 +21,7 @@ MAX_EPOCH: Final = 2**31 - 1
 
 
 @attrs.frozen(kw_only=True)
-class InSyncReplicas:
+class RestoredIsr:
     """The replicas that may lead a partition.
 
     `lacking` are in-sync replicas by the newest image whose logs lack records; `unseen` are those whose logs were not
@@ -37,7 +37,7 @@ class InSyncReplicas:
 
 def in_sync_replicas(
     known: PartitionRegistration, found: Mapping[int, FoundReplica], complete: frozenset[int]
-) -> InSyncReplicas:
+) -> RestoredIsr:
     """The replicas that certainly have every acknowledged record of a partition.
 
     `known` is its newest known state, `found` its replicas in the directories given, `complete` the brokers whose
@@ -48,7 +48,7 @@ def in_sync_replicas(
     """
     trusted = known.isr or known.elr
     if not found:
-        return InSyncReplicas(brokers=trusted, missing=tuple(one for one in trusted if one in complete))
+        return RestoredIsr(brokers=trusted, missing=tuple(one for one in trusted if one in complete))
     best = max((replica.log for replica in found.values()), key=lambda log: log.rank)
     furthest = tuple(broker for broker, replica in sorted(found.items()) if replica.log.position == best.position)
     unseen = tuple(broker for broker in trusted if broker not in found and broker not in complete)
@@ -56,14 +56,14 @@ def in_sync_replicas(
     brokers = furthest
     if unseen and best.highest_epoch <= known.leader_epoch:
         brokers = (*(broker for broker in furthest if broker in trusted), *unseen)
-    return InSyncReplicas(brokers=brokers, lacking=lacking, unseen=unseen)
+    return RestoredIsr(brokers=brokers, lacking=lacking, unseen=unseen)
 
 
 def restored_partition(
     at: PartitionRegistration,
     newest: PartitionRegistration | None,
     found: Mapping[int, FoundReplica],
-    in_sync: InSyncReplicas,
+    in_sync: RestoredIsr,
     *,
     margin: int,
 ) -> PartitionRegistration:

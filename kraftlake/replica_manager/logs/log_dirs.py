@@ -26,7 +26,7 @@ _LARGEST_FILE = 64 * 1024
 
 
 @attrs.frozen(kw_only=True)
-class Finding:
+class LogDirFinding:
     """A folder that contradicts the image, or a missing folder (`path` None); `topic_id` is the id in the folder."""
 
     partition: str
@@ -52,9 +52,9 @@ class LogDirReport:
 
     directories: dict[str, Uuid | None]
     matching: int
-    missing: tuple[Finding, ...]
-    strays: tuple[Finding, ...]
-    misplaced: tuple[Finding, ...]
+    missing: tuple[LogDirFinding, ...]
+    strays: tuple[LogDirFinding, ...]
+    misplaced: tuple[LogDirFinding, ...]
     moving: tuple[str, ...]
     deleted: tuple[str, ...]
 
@@ -93,8 +93,8 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
     broker_id = whole(broker_id, "a broker's id", least=0)
     expected = {TopicPartition(name, id_): state for name, id_, state in hosted_partitions(image.topics, broker_id)}
     ids: dict[str, Uuid | None] = {}
-    strays: list[Finding] = []
-    misplaced: list[Finding] = []
+    strays: list[LogDirFinding] = []
+    misplaced: list[LogDirFinding] = []
     moving: list[str] = []
     deleted: list[str] = []
     found: set[TopicPartition] = set()
@@ -111,7 +111,7 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
             state = expected.get(name)
             why = _why_stray(image, name, folder, broker_id, marked=mark == STRAY)
             if state is None or why:
-                stray = Finding(partition=str(name), path=str(folder), expected=None, reason=why)
+                stray = LogDirFinding(partition=str(name), path=str(folder), expected=None, reason=why)
                 strays.append(attrs.evolve(stray, topic_id=_topic_id(folder)))
                 continue
             assigned = state.directory(broker_id)
@@ -119,11 +119,13 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
             found.add(name)
             if assigned is not None and not is_reserved(assigned) and directory_id not in (None, assigned):
                 reason = f"it lies in directory {directory_id}, and the image says {assigned}"
-                misplaced.append(Finding(partition=str(name), path=str(folder), expected=str(assigned), reason=reason))
+                misplaced.append(
+                    LogDirFinding(partition=str(name), path=str(folder), expected=str(assigned), reason=reason)
+                )
             elif first:
                 matching += 1
     missing = [
-        Finding(
+        LogDirFinding(
             partition=str(name),
             path=None,
             expected=_shown(state.directory(broker_id)),

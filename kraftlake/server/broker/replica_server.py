@@ -17,7 +17,7 @@ from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
 from kraftlake.protocol.observer.requests import OffsetAndEpoch
-from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.live.patience import RetryPolicy
 from kraftlake.runtime.clock import Clock
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
@@ -131,7 +131,7 @@ class ReplicaServer(BrokerLife):
 
     def _cluster_id(self) -> str | None:
         """Return the quorum's cluster id, which must match the configured one, if any; None after `stop`."""
-        patience = Patience(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
+        patience = RetryPolicy(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
         with (
             self._abort_at_stop() as abort,
             QuorumObserver(

@@ -21,7 +21,7 @@ from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY
-from kraftlake.server.controller.replica_progress import Replica
+from kraftlake.server.controller.replica_progress import NodeProgress
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import Answering, Handler, NotReadyError, RefusedError, response_to
 from kraftlake.server.requests.messages import of_version
@@ -168,7 +168,7 @@ def _unknown(
     )  # fmt: skip
 
 
-def _replica(module: Any, replica: Replica) -> Any:
+def _replica(module: Any, replica: NodeProgress) -> Any:
     return of_version(
         module.ReplicaState, replica_id=replica.id, replica_directory_id=wire_id(replica.directory_id),
         log_end_offset=replica.log_end_offset, last_fetch_timestamp=replica.last_fetch_ms,

@@ -18,7 +18,7 @@ _OBSERVED_MS: Final = 300_000
 
 
 @attrs.frozen(kw_only=True)
-class Replica:
+class NodeProgress:
     """The progress of one node; times in epoch ms, −1 if unknown."""
 
     id: int
@@ -33,13 +33,13 @@ class ReplicaProgress:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._replicas: dict[int, Replica] = {}
+        self._replicas: dict[int, NodeProgress] = {}
 
     def note(self, id_: int, log_end_offset: int, *, end_offset: int, directory_id: Uuid = Uuid.ZERO) -> None:
         """Note the progress of a node, while the log ends at `end_offset`."""
         now = self._clock.milliseconds()
-        before = self._replicas.get(id_, Replica(id=id_))
-        self._replicas[id_] = Replica(
+        before = self._replicas.get(id_, NodeProgress(id=id_))
+        self._replicas[id_] = NodeProgress(
             id=id_, log_end_offset=min(log_end_offset, end_offset), last_fetch_ms=now,
             directory_id=before.directory_id if directory_id == Uuid.ZERO else directory_id,
             last_caught_up_ms=now if log_end_offset >= end_offset else before.last_caught_up_ms,
@@ -47,18 +47,18 @@ class ReplicaProgress:
 
     def described(
         self, *, leader: int, controllers: Iterable[int], brokers: Iterable[int], end_offset: int
-    ) -> tuple[list[Replica], list[Replica]]:
+    ) -> tuple[list[NodeProgress], list[NodeProgress]]:
         """The voters, which are the registered controllers, and the observers, both by id.
 
         The leader's progress is the log's end; other nodes have only the progress that they reported.
         """
         now = self._clock.milliseconds()
-        self_ = Replica(id=leader, log_end_offset=end_offset, last_fetch_ms=now, last_caught_up_ms=now)
+        self_ = NodeProgress(id=leader, log_end_offset=end_offset, last_fetch_ms=now, last_caught_up_ms=now)
         known = {id_: one for id_, one in list(self._replicas.items()) if now - one.last_fetch_ms <= _OBSERVED_MS}
         voters = sorted({*controllers, leader})
         observers = sorted({*known, *brokers} - {*voters})
         known[leader] = self_
         return (
-            [known.get(id_, Replica(id=id_)) for id_ in voters],
-            [known.get(id_, Replica(id=id_)) for id_ in observers],
+            [known.get(id_, NodeProgress(id=id_)) for id_ in voters],
+            [known.get(id_, NodeProgress(id=id_)) for id_ in observers],
         )

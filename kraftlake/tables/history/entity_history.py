@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.tables.history.entity_tables import Key, SmallTable
+from kraftlake.tables.history.entity_tables import EntityTable, Key
 from kraftlake.tables.row_buffer import table_of_rows
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class EntityHistory:
     """
 
     def __init__(
-        self, table: SmallTable, image: MetadataImage = MetadataImage.EMPTY, since: Since = lambda _: None
+        self, table: EntityTable, image: MetadataImage = MetadataImage.EMPTY, since: Since = lambda _: None
     ) -> None:
         """Initialize with the entities of an image, each since an offset and time: by default the image's own."""
         self._table = table

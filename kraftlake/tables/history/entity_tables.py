@@ -41,7 +41,7 @@ Changed = tuple[int, int, Mapping[Key, State | None]]
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class SmallTable:
+class EntityTable:
     """A history table of entities that a cluster has few of.
 
     `keys` returns all keys of an image, `look` the state of one key (None: the image does not have it), and `row` the
@@ -111,7 +111,7 @@ def _broker_row(broker: int, state: State) -> tuple[Any, ...]:
     )
 
 
-BROKERS: Final = SmallTable(
+BROKERS: Final = EntityTable(
     name="broker_history",
     comment="What each broker was registered as, from when to when",
     key=("broker",),
@@ -144,7 +144,7 @@ BROKERS: Final = SmallTable(
     row=_broker_row,
 )
 
-CONFIGS: Final = SmallTable(
+CONFIGS: Final = EntityTable(
     name="config_history",
     comment="The values that dynamic configs were set to, from when to when",
     key=("resource_type", "resource_name", "config"),
@@ -183,7 +183,7 @@ def _acl_row(key: Key, acl: State) -> tuple[Any, ...]:
     )
 
 
-ACLS: Final = SmallTable(
+ACLS: Final = EntityTable(
     name="acl_history",
     comment="The access control rules, from when to when",
     key=("acl_id",),
@@ -219,7 +219,7 @@ def _quota_row(key: Key, state: State) -> tuple[Any, ...]:
     return (entity.text, *shown, quota, state)
 
 
-QUOTAS: Final = SmallTable(
+QUOTAS: Final = EntityTable(
     name="quota_history",
     comment="The quotas of users, client ids and addresses, from when to when",
     key=("entity", "quota"),
@@ -247,7 +247,7 @@ def _level(image: MetadataImage, name: str) -> State | None:
     return image.features.finalized_versions.get(name)
 
 
-FEATURES: Final = SmallTable(
+FEATURES: Final = EntityTable(
     name="feature_history",
     comment="The levels of the cluster's features, metadata.version among them, from when to when",
     key=("feature",),
@@ -271,7 +271,7 @@ def _credential(record: r.UserScramCredentialRecord | r.RemoveUserScramCredentia
 
 _OF_CREDENTIALS: Final = tuple(name for name in ("iterations",) if is_public(r.UserScramCredentialRecord, name))
 
-SCRAM: Final = SmallTable(
+SCRAM: Final = EntityTable(
     name="scram_history",
     comment="Which users have SCRAM credentials, from when to when; the credentials themselves are not in it",
     key=("user", "mechanism"),
@@ -298,7 +298,7 @@ def _topic_name(image: MetadataImage, key: Key) -> State | None:
     return None if topic is None else topic.name
 
 
-class _TopicTable(SmallTable):
+class _TopicTable(EntityTable):
     """The table of topics, which are changed by the records of partitions' topics alone."""
 
     def changes(self, chunk: DeltaChunk) -> Iterator[Changed]:

@@ -27,7 +27,7 @@ TO: Final = "valid_to_offset"
 _FAULTS: Final = (pa.ArrowException, OSError, KeyError, ValueError)
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """A row group of a file: its number, its number of rows, and whether all of them were valid."""
 
     number: int
@@ -63,20 +63,20 @@ def _damaged(path: Location) -> CorruptDataError:
     return CorruptDataError(f"{path} is missing or damaged: delete {path.parent}, its job makes it anew.")
 
 
-def groups_at(metadata: pq.FileMetaData, offset: int) -> list[Group]:
+def groups_at(metadata: pq.FileMetaData, offset: int) -> list[RowGroup]:
     """The row groups that may have rows that were valid at the offset."""
     places = _places(metadata)
-    found: list[Group] = []
+    found: list[RowGroup] = []
     for number in range(metadata.num_row_groups):
         columns = metadata.row_group(number)
         begins, ends = (columns.column(places[name]).statistics for name in (FROM, TO))
         nulls = ends.null_count if ends is not None and ends.has_null_count else None
         first_end, last_end = (ends.min, ends.max) if ends is not None and ends.has_min_max else (None, None)
         if begins is None or not begins.has_min_max:
-            found.append(Group(number, columns.num_rows, all_valid=False))
+            found.append(RowGroup(number, columns.num_rows, all_valid=False))
         elif begins.min <= offset and (nulls != 0 or last_end is None or last_end > offset):
             none_ended = nulls == columns.num_rows or (first_end is not None and first_end > offset)
-            found.append(Group(number, columns.num_rows, all_valid=begins.max <= offset and none_ended))
+            found.append(RowGroup(number, columns.num_rows, all_valid=begins.max <= offset and none_ended))
     return found
 
 
@@ -91,7 +91,7 @@ class _FileAt:
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows, in tables of row groups that are read in the same way."""
-        alike: dict[tuple[bool, tuple[str, ...]], list[Group]] = {}
+        alike: dict[tuple[bool, tuple[str, ...]], list[RowGroup]] = {}
         for group in groups_at(self._parquet.metadata, self._offset):
             known = tuple(field.name for field in self._schema if self._is_known(group, field))
             alike.setdefault((group.all_valid, known), []).append(group)
@@ -110,7 +110,7 @@ class _FileAt:
         ]
         return pa.table(columns, schema=self._schema)
 
-    def _is_known(self, group: Group, field: pa.Field) -> bool:
+    def _is_known(self, group: RowGroup, field: pa.Field) -> bool:
         """Whether the statistics show that a column has only nulls, or only empty lists if its lists are never null."""
         if field.name not in self._places:
             return bool(field.name == CLUSTER_ID_FIELD.name)  # the file is of a release before the column
@@ -120,7 +120,7 @@ class _FileAt:
         found = column.statistics
         return found is not None and found.has_null_count and found.null_count == column.num_values == group.rows
 
-    def _chosen(self, groups: Sequence[Group], names: Sequence[str]) -> Iterator[pa.Table]:
+    def _chosen(self, groups: Sequence[RowGroup], names: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of some row groups that were valid, with the named columns and perhaps others.
 
         The intervals are read first, and then the other columns up to the last valid row: in a sorted row group the
@@ -143,7 +143,7 @@ class _FileAt:
                 rows = pa.table([*first.columns, *rows.columns], names=[*others, *rows.column_names])
             yield rows if len(wanted) == count else rows.filter(valid.slice(0, count))
 
-    def _first(self, group: Group, count: int, names: Sequence[str]) -> pa.Table:
+    def _first(self, group: RowGroup, count: int, names: Sequence[str]) -> pa.Table:
         """The first `count` rows of a row group, strings as dictionaries."""
         batches, rows = [], 0
         for batch in self._parquet.iter_batches(count, row_groups=[group.number], columns=names):
@@ -153,7 +153,7 @@ class _FileAt:
                 break
         return pa.Table.from_batches(batches).select(names)
 
-    def _read(self, groups: Sequence[Group], names: Sequence[str]) -> pa.Table:
+    def _read(self, groups: Sequence[RowGroup], names: Sequence[str]) -> pa.Table:
         """All rows of some row groups, strings as dictionaries."""
         numbers = [group.number for group in groups]
         lists = [name for name in names if pa.types.is_list(self._type(name)) and _has_texts(self._type(name))]

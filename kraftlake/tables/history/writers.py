@@ -16,7 +16,7 @@ from kraftlake.runtime.errors import LakeError
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.entity_history import EntityHistory
-from kraftlake.tables.history.entity_tables import SMALL_TABLES, SmallTable
+from kraftlake.tables.history.entity_tables import SMALL_TABLES, EntityTable
 from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.history.leader_racks import LeaderRacks
 from kraftlake.tables.history.open_intervals import entities_since, partitions_since
@@ -92,10 +92,10 @@ class PartitionHistoryWriter(HistoryWriter):
         self._ended.add(chunk, self._racks)
 
 
-class SmallHistoryWriter(HistoryWriter):
+class EntityHistoryWriter(HistoryWriter):
     """Writes one of the other history tables, `of`."""
 
-    def __init__(self, of: SmallTable) -> None:
+    def __init__(self, of: EntityTable) -> None:
         self.description = TableDescription(of.name, of.comment, of.columns)
         super().__init__()
         self.of = of
@@ -131,4 +131,4 @@ class SmallHistoryWriter(HistoryWriter):
 
 def history_writers() -> list[TableWriter]:
     """A writer of each history table, for one run."""
-    return [PartitionHistoryWriter(), *map(SmallHistoryWriter, SMALL_TABLES)]
+    return [PartitionHistoryWriter(), *map(EntityHistoryWriter, SMALL_TABLES)]

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from kraftlake.api import open_source
-from kraftlake.cli.selection.log_names import Names
+from kraftlake.cli.selection.log_names import LogNames
 from kraftlake.cli.selection.node_parts import of_node, record_filter
 from kraftlake.diagnosis.changes import changes_of
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image.diff import diff_images
 from kraftlake.image.nodes.image_nodes import root_node
 from kraftlake.image.nodes.node import Directory, Leaf, Node
-from kraftlake.image.nodes.paths import Found, matching, path_of
+from kraftlake.image.nodes.paths import FoundNode, matching, path_of
 from tests.cli.running import DIRECTORY, run, run_json
 from tests.cli.shell.typed import typed, typed_json
 
@@ -88,8 +88,8 @@ def test_the_log_of_each_node_has_the_records_that_blame_names() -> None:
     """Each record that changed a thing is about its node, and about the directories that the node is in."""
     source, at = open_source(DIRECTORY), 4592
     root = root_node(source.image(at), version="")
-    of_kind: dict[str, list[Found]] = {}
-    for one in Found((), root).below():
+    of_kind: dict[str, list[FoundNode]] = {}
+    for one in FoundNode((), root).below():
         subject = one.node.subject
         if subject is not None and Thing.of_subject(subject) is not None:
             of_kind.setdefault(subject.kind, []).append(one)
@@ -107,7 +107,7 @@ def test_the_log_of_each_node_has_the_records_that_blame_names() -> None:
             assert node.subject is not None
             path = path_of(one.names[:count])
             if path not in logs:
-                logs[path] = {*map(attrgetter("offset"), filter(record_filter(node.subject, Names()), records))}
+                logs[path] = {*map(attrgetter("offset"), filter(record_filter(node.subject, LogNames()), records))}
             assert blamed <= logs[path], (one.path, path)
             compared += len(blamed)
             child = node.child(name) if isinstance(node, Directory) else None
@@ -127,7 +127,7 @@ def test_each_change_is_of_one_part_and_of_one_node() -> None:
     leaves = {
         one.node.subject
         for root in roots
-        for one in Found((), root).below()
+        for one in FoundNode((), root).below()
         if isinstance(one.node, Leaf) and one.node.subject is not None and one.node.subject.kind != "topic"
     }
     fields = Counter(

@@ -10,10 +10,10 @@ import pytest
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.diagnosis import CHECKS
 from kraftlake.diagnosis.doctor.finding import Finding, Severity
-from kraftlake.diagnosis.doctor.group import Group
+from kraftlake.diagnosis.doctor.group import Affected
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, risks_named, safe
 
-EVIDENCE = (Group(reason="its only replica is on broker 3, which is not registered", things=("foo-0",)),)
+EVIDENCE = (Affected(reason="its only replica is on broker 3, which is not registered", things=("foo-0",)),)
 COST = "all records of foo-0"
 ACTIONS = {
     HelpRisk.SAFE: "Start broker 3.",
@@ -46,7 +46,7 @@ def test_a_destructive_help_has_evidence_and_a_cost(risk: HelpRisk) -> None:
         "cost": COST,
     }
     lacking: dict[str, Any]
-    for lacking in ({"evidence": ()}, {"evidence": (Group(reason="it is so", things=()),)}, {"cost": " "}):
+    for lacking in ({"evidence": ()}, {"evidence": (Affected(reason="it is so", things=()),)}, {"cost": " "}):
         with pytest.raises(ValueError, match="needs evidence that names things, and its cost"):
             attrs.evolve(whole, **lacking)
 

@@ -12,7 +12,7 @@ from kraftlake.image.configurations_image import ConfigResource, ConfigurationIm
 from kraftlake.image.metadata_image import MetadataImage, image_to_json
 from kraftlake.image.nodes.image_nodes import root_node
 from kraftlake.image.nodes.node import Directory, Leaf, Subject
-from kraftlake.image.nodes.paths import Found, matching
+from kraftlake.image.nodes.paths import FoundNode, matching
 from tests.image.nodes import recorded
 
 
@@ -20,7 +20,7 @@ def root_of(image: MetadataImage, *, show_secrets: bool = True) -> Directory:
     return root_node(image, version="1.2", show_secrets=show_secrets)
 
 
-def the_one(root: Directory, pattern: str) -> Found:
+def the_one(root: Directory, pattern: str) -> FoundNode:
     (found,) = matching(root, pattern)
     return found
 
@@ -28,7 +28,7 @@ def the_one(root: Directory, pattern: str) -> Found:
 @pytest.mark.parametrize("sample", recorded.NAMES)
 def test_every_path_that_kafka_prints_is_found(sample: str) -> None:
     root = root_of(open_source(recorded.checkpoint(sample)).image())
-    ours = {found.path for found in Found((), root).below()}
+    ours = {found.path for found in FoundNode((), root).below()}
     kafka = recorded.found(sample)
     assert len(kafka) > 1_000
     assert set(kafka) <= ours
@@ -53,7 +53,7 @@ def test_what_kafka_shows_of_a_path_is_shown_in_the_same_words(sample: str) -> N
 def test_kafkas_shell_has_no_more_than_ours() -> None:
     """What ours has beyond what was asked of Kafka's: quotas, whose defaults end its `find`, and the shell itself."""
     root = root_of(open_source(recorded.checkpoint("kafka-4.4")).image())
-    more = {found.path for found in Found((), root).below()} - set(recorded.found("kafka-4.4"))
+    more = {found.path for found in FoundNode((), root).below()} - set(recorded.found("kafka-4.4"))
     rest = {path for path in more if not path.startswith("/image/clientQuotas")}
     assert rest == {"/", "/image", "/local", "/local/commitId", "/local/version"}
     assert the_one(root, "/local/version").node.value == "1.2"
@@ -123,7 +123,7 @@ def test_the_entities_of_quotas(entries: tuple[tuple[str, str | None], ...], nam
 
 def test_an_empty_image_has_its_directories() -> None:
     root = root_of(MetadataImage.EMPTY)
-    assert {found.path: found.node.text for found in Found((), root).below() if isinstance(found.node, Leaf)} == {
+    assert {found.path: found.node.text for found in FoundNode((), root).below() if isinstance(found.node, Leaf)} == {
         "/image/features/metadataVersion": "Optional.empty",
         "/image/producerIds/nextProducerId": "-1",
         "/image/provenance": "offset -1, epoch -1, time unknown",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.image.nodes.node import Directory, Leaf, fixed
-from kraftlake.image.nodes.paths import Found, as_literal, matching, part_of, path_of
+from kraftlake.image.nodes.paths import FoundNode, as_literal, matching, part_of, path_of
 
 NAMES = st.text(st.sampled_from("ab/%.*?{},\\ 2FE5\n\x1bé"), max_size=4)
 TREES = st.recursive(
@@ -35,7 +35,7 @@ def paths(root: Directory, pattern: str, within: tuple[str, ...] = ()) -> list[s
 
 @given(TREES)
 def test_each_node_is_the_one_that_its_literal_path_matches(root: Directory) -> None:
-    for found in Found((), root).below():
+    for found in FoundNode((), root).below():
         literal = "/" + "/".join(as_literal(part_of(name)) for name in found.names)
         assert [one.names for one in matching(root, literal)] == [found.names]
         assert [one.node for one in matching(root, literal)] == [found.node]
@@ -43,7 +43,7 @@ def test_each_node_is_the_one_that_its_literal_path_matches(root: Directory) -> 
 
 @given(TREES)
 def test_a_pattern_for_everything_matches_each_node_of_a_depth_once(root: Directory) -> None:
-    below = list(Found((), root).below())
+    below = list(FoundNode((), root).below())
     for depth in range(1, 4):
         wanted = [found.names for found in below if len(found.names) == depth]
         assert [one.names for one in matching(root, "/*" * depth)] == wanted
@@ -112,4 +112,4 @@ def test_children_are_made_when_they_are_asked_for() -> None:
     assert made == ["777"]
     assert next(matching(root, "/9*")).path == "/9"
     assert made == ["777", "9"]
-    assert [found.path for found, _ in zip(Found((), root).below(), range(3), strict=False)] == ["/", "/0", "/1"]
+    assert [found.path for found, _ in zip(FoundNode((), root).below(), range(3), strict=False)] == ["/", "/0", "/1"]

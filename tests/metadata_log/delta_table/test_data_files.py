@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlake
-from kraftlake.metadata_log.append.log_file import LogFile
+from kraftlake.metadata_log.append.log_file import RowsFile
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import (
     encode_parquet,
@@ -78,14 +78,14 @@ def test_a_row_group_that_a_store_refuses_to_give_is_not_called_damaged(tmp_path
 
 
 def compressions(*batches: RecordBatch) -> set[str]:
-    group = pq.ParquetFile(pa.BufferReader(LogFile.of_batches(batches).data)).metadata.row_group(0)
+    group = pq.ParquetFile(pa.BufferReader(RowsFile.of_batches(batches).data)).metadata.row_group(0)
     return {group.column(index).compression for index in range(group.num_columns)}
 
 
 def test_what_fits_a_block_of_the_disk_is_plain_and_the_rest_is_compressed() -> None:
     assert compressions(noop_batch(0)) == {"UNCOMPRESSED"}
     assert compressions(data_batch(0, 1_000)) == {"ZSTD"}
-    assert len(LogFile.of_batches([data_batch(0, 20)]).data) < 4_096
+    assert len(RowsFile.of_batches([data_batch(0, 20)]).data) < 4_096
 
 
 def test_delta_rs_reads_plain_and_compressed_files_of_one_table(tmp_path: object) -> None:

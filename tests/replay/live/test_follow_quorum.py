@@ -20,14 +20,14 @@ from kraftlake.records.batch import encode_batch
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.live.follow_quorum import QuorumFollower
 from kraftlake.replay.live.mirror import mirror_quorum
-from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.live.patience import RetryPolicy
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import ImportConflictError, LakeError
 from tests.protocol.fake_nodes import CLUSTER_ID
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum
 
-NO_PATIENCE = Patience(wait=lambda _: None, limit=0.0)
+NO_PATIENCE = RetryPolicy(wait=lambda _: None, limit=0.0)
 
 
 @pytest.fixture
@@ -195,7 +195,9 @@ def test_a_quorum_that_deletes_its_log_again_and_again_is_given_up(
         QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer,
         pytest.raises(NodeError, match="the quorum has deleted what was being copied"),
     ):
-        mirror_quorum(observer, tmp_path, name="the quorum", patience=Patience(wait=pauses.append, chance=lambda: 0.5))
+        mirror_quorum(
+            observer, tmp_path, name="the quorum", patience=RetryPolicy(wait=pauses.append, chance=lambda: 0.5)
+        )
     assert len(pauses) == 8
     assert pauses[-1] > 4 * pauses[0]
 
@@ -212,7 +214,7 @@ def test_a_snapshot_that_is_gone_is_asked_for_once_and_the_copy_begins_again(
         quorum.snapshot_error = ErrorCode.NONE
 
     with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer:
-        copy = mirror_quorum(observer, tmp_path, name="the quorum", patience=Patience(wait=wait))
+        copy = mirror_quorum(observer, tmp_path, name="the quorum", patience=RetryPolicy(wait=wait))
     assert (len(pauses), copy.start_offset) == (1, quorum.model.log_start_offset)
     quorum.snapshot_error = ErrorCode.SNAPSHOT_NOT_FOUND
     (tmp_path / "lost").mkdir()
@@ -220,7 +222,7 @@ def test_a_snapshot_that_is_gone_is_asked_for_once_and_the_copy_begins_again(
         QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer,
         pytest.raises(NodeError, match=r"^the quorum has deleted what was being copied: \S+ has deleted the snapshot"),
     ):
-        mirror_quorum(observer, tmp_path / "lost", name="the quorum", patience=Patience(wait=lambda _: None))
+        mirror_quorum(observer, tmp_path / "lost", name="the quorum", patience=RetryPolicy(wait=lambda _: None))
 
 
 def test_a_lake_that_was_left_behind_is_told_the_way_out(quorum: FakeQuorum, tmp_path: Path) -> None:
@@ -317,7 +319,7 @@ def test_a_follower_takes_nothing_of_a_quorum_that_was_put_back_to_an_earlier_st
 def test_nor_does_it_wait_for_its_epoch_for_ever(quorum: FakeQuorum, tmp_path: Path) -> None:
     with put_back(quorum, tmp_path / "lake") as follower:
         pauses: list[float] = []
-        patience = Patience(wait=pauses.append, reached=True)
+        patience = RetryPolicy(wait=pauses.append, reached=True)
         with pytest.raises(ImportConflictError, match="the log of the quorum ends before that"):
             follower.run(lambda _: None, patience=patience, stop=threading.Event())
         assert len(pauses) == 6, "of thirty seconds, by a clock that goes on by six at each look"

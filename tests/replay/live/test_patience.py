@@ -6,7 +6,7 @@ import pytest
 
 from kraftlake.protocol.describe import NoLeaderError
 from kraftlake.protocol.node_error import NodeError
-from kraftlake.replay.live.patience import Patience
+from kraftlake.replay.live.patience import RetryPolicy
 from kraftlake.runtime.clock import ManualClock
 
 
@@ -17,7 +17,7 @@ class Waiting:
         self.clock = ManualClock()
         self.pauses: list[float] = []
         self.told: list[str] = []
-        self.patience = Patience(
+        self.patience = RetryPolicy(
             wait=self._wait, tell=self.told.append, limit=limit, clock=self.clock, chance=lambda: 0.5
         )
 
@@ -72,7 +72,7 @@ def test_an_interrupted_pause_ends_the_waiting_with_the_failure() -> None:
         raise NoLeaderError("none.")
 
     with pytest.raises(NoLeaderError, match="none"):
-        Patience(wait=stop.wait, tell=told.append).call(ask)
+        RetryPolicy(wait=stop.wait, tell=told.append).call(ask)
     assert told == ["the quorum can't be asked, and is waited for: none."]
 
 
@@ -84,7 +84,7 @@ def test_what_is_called_after_each_answer_may_end_the_asking() -> None:
         if len(answers) == 2:
             raise InterruptedError
 
-    patience = Patience(wait=lambda _: None, answered=answered, reached=True)
+    patience = RetryPolicy(wait=lambda _: None, answered=answered, reached=True)
     assert patience.call(lambda: "here") == "here"
     with pytest.raises(InterruptedError):
         patience.call(lambda: "again")

@@ -14,7 +14,7 @@ from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecov
 from kraftlake.kafka_files.node.broker_directory import ReplicaLog
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.restore.broker_facts import FoundReplica
-from kraftlake.replay.restore.restored_partition import InSyncReplicas, in_sync_replicas, restored_partition
+from kraftlake.replay.restore.restored_partition import RestoredIsr, in_sync_replicas, restored_partition
 
 TOPIC = Uuid((77).to_bytes(16, "big"))
 BROKERS = (1, 2, 3)
@@ -70,13 +70,13 @@ def test_the_logs_that_go_furthest_lead_whatever_the_isr_says() -> None:
     newest = registration(isr=(1,), leader=1)
     logs = all_found(b1=(4, 100), b2=(5, 90), b3=(5, 90))
     in_sync = in_sync_replicas(newest, logs, frozenset(BROKERS))
-    assert in_sync == InSyncReplicas(brokers=(2, 3), lacking=(1,))
+    assert in_sync == RestoredIsr(brokers=(2, 3), lacking=(1,))
 
 
 def test_a_leader_without_records_of_its_own_goes_before_a_later_record_that_was_never_acknowledged() -> None:
     logs = all_found(b1=(0, 1, 2), b2=(0, 1), b3=(1, 1))
     in_sync = in_sync_replicas(registration(leader_epoch=0), logs, frozenset(BROKERS))
-    assert in_sync == InSyncReplicas(brokers=(1, 2), lacking=(3,))
+    assert in_sync == RestoredIsr(brokers=(1, 2), lacking=(3,))
 
 
 def test_epochs_go_above_those_of_both_states_and_of_each_log() -> None:
@@ -91,15 +91,15 @@ def test_an_in_sync_replica_that_was_not_shown_is_trusted_until_a_log_shows_a_la
     newest = registration(isr=(1, 3), leader=3)
     logs = all_found(b1=(4, 100), b2=(4, 120))
     seen = frozenset({1, 2})
-    assert in_sync_replicas(newest, logs, seen) == InSyncReplicas(brokers=(3,), lacking=(1,), unseen=(3,))
+    assert in_sync_replicas(newest, logs, seen) == RestoredIsr(brokers=(3,), lacking=(1,), unseen=(3,))
     logs = all_found(b1=(5, 100), b2=(4, 120))
-    assert in_sync_replicas(newest, logs, seen) == InSyncReplicas(brokers=(1,), unseen=(3,))
+    assert in_sync_replicas(newest, logs, seen) == RestoredIsr(brokers=(1,), unseen=(3,))
     in_sync = in_sync_replicas(newest, all_found(b1=(4, 120)), frozenset({1, 3}))
-    assert in_sync == InSyncReplicas(brokers=(1,), lacking=(3,)), "3 was shown, and has nothing"
+    assert in_sync == RestoredIsr(brokers=(1,), lacking=(3,)), "3 was shown, and has nothing"
 
 
 def test_a_partition_that_no_directory_holds_keeps_its_isr() -> None:
-    assert in_sync_replicas(registration(), {}, frozenset({1})) == InSyncReplicas(brokers=BROKERS, missing=(1,))
+    assert in_sync_replicas(registration(), {}, frozenset({1})) == RestoredIsr(brokers=BROKERS, missing=(1,))
 
 
 def test_a_partition_that_has_moved_is_being_moved_back() -> None:

@@ -16,7 +16,7 @@ from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest
 from kraftlake.server.broker.broker import Broker
-from kraftlake.server.controller.replica_progress import Replica
+from kraftlake.server.controller.replica_progress import NodeProgress
 from kraftlake.server.node_life import NodeEndedError
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.server.broker.lake_cluster import LakeCluster, Member, lake_cluster
@@ -55,9 +55,9 @@ def test_heartbeats_tell_what_the_broker_has_applied_and_not_what_it_is_about_to
         cluster.members[1].server.broker.loader.install_publishers([held])
         cluster.wait_for(lambda: len(held.offsets) == 2, "an image, if it is that of a no-op")
 
-        def told() -> Replica:
+        def told() -> NodeProgress:
             _, (broker,) = node.progress.described(leader=101, controllers=[101], brokers=[1], end_offset=10_000)
-            assert isinstance(broker, Replica)
+            assert isinstance(broker, NodeProgress)
             return broker
 
         for _ in range(2):

@@ -8,7 +8,7 @@ from typing import Any
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.tables.history.entity_tables import SmallTable
+from kraftlake.tables.history.entity_tables import EntityTable
 
 Row = dict[str, Any]
 KEYS = {
@@ -127,7 +127,7 @@ def plain(rows: Iterable[Row], key: Sequence[str]) -> list[Row]:
     return in_order(made, key)
 
 
-def small_rows(table: SmallTable, seen: Iterable[MetadataImage]) -> list[Row]:
+def small_rows(table: EntityTable, seen: Iterable[MetadataImage]) -> list[Row]:
     """One of the other history tables, by asking each image, from the first on, for all that it has of it."""
     history = History()
     before: dict[Any, Row | None] = {}
@@ -148,5 +148,5 @@ def small_rows(table: SmallTable, seen: Iterable[MetadataImage]) -> list[Row]:
     return in_order(rows, table.key)
 
 
-def _with_state(table: SmallTable, names: Sequence[str], key: Any, state: Any) -> Row:
+def _with_state(table: EntityTable, names: Sequence[str], key: Any, state: Any) -> Row:
     return {**dict(zip(names, table.row(key, state), strict=True)), "state": state}

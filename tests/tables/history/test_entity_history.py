@@ -28,7 +28,7 @@ from kraftlake.tables.history.entity_tables import (
     SCRAM,
     SMALL_TABLES,
     TOPICS,
-    SmallTable,
+    EntityTable,
 )
 from kraftlake.tables.row_buffer import table_of_rows
 from tests.metadata_logs import metadata_logs
@@ -58,7 +58,7 @@ def histories(log: Iterable[RecordBatch], start: MetadataImage = MetadataImage.E
     return made
 
 
-def history(table: SmallTable, *groups: Sequence[Any]) -> list[Row]:
+def history(table: EntityTable, *groups: Sequence[Any]) -> list[Row]:
     return histories(log_of(*groups))[table.name]
 
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_replayed_is_named_with_its_offset(value: Any, error: typ
 
 
 @pytest.mark.parametrize("table", SMALL_TABLES, ids=lambda table: table.name)
-def test_every_column_says_what_it_means(table: SmallTable) -> None:
+def test_every_column_says_what_it_means(table: EntityTable) -> None:
     assert all(len(comment) > 10 for _, comment in table.columns)
     assert set(table.key) <= set(table.schema.names)
     assert table.schema.names[-4:] == ["valid_from_offset", "valid_to_offset", "valid_from", "valid_to"]

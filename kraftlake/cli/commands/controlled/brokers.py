@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftlake.cli.commands.controlled.change import Change, change_group, changing
+from kraftlake.cli.commands.controlled.change import LakeChange, change_group, changing
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import BROKER, CountParameter
 
@@ -45,7 +45,7 @@ def brokers() -> None:
 )
 @option("--unfence", is_flag=True, help="Unfence it, as if it had caught up at once.")
 def register(
-    change: Change, *, broker: int, rack: str | None, host: str, port: int, directories: int, unfence: bool
+    change: LakeChange, *, broker: int, rack: str | None, host: str, port: int, directories: int, unfence: bool
 ) -> None:
     """Register broker ID with all features that this release supports; it starts fenced.
 
@@ -82,7 +82,9 @@ def register(
     change.result(str(broker), epoch=reply.broker_epoch, fenced=fenced)
 
 
-def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: bool = False) -> BrokerHeartbeatReply:
+def _heartbeat(
+    change: LakeChange, broker: int, *, fence: bool = False, shut_down: bool = False
+) -> BrokerHeartbeatReply:
     from kraftlake.controller.cluster.brokers import process_heartbeat
     from kraftlake.controller.errors import ControllerApiError
     from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest
@@ -103,14 +105,14 @@ def _heartbeat(change: Change, broker: int, *, fence: bool = False, shut_down: b
     return change.run(process_heartbeat, request)
 
 
-def _add_state(change: Change, broker: int) -> None:
+def _add_state(change: LakeChange, broker: int) -> None:
     state = change.controller.image.cluster.brokers[broker]
     change.result(str(broker), fenced=state.fenced, inControlledShutdown=state.in_controlled_shutdown)
 
 
 @changing(brokers, "Fence a broker: remove it from all leaderships and ISRs, as if it had gone silent.")
 @_ID
-def fence(change: Change, *, broker: int) -> None:
+def fence(change: LakeChange, *, broker: int) -> None:
     """Fence broker ID. Partitions that no other broker may lead have no leader until it is unfenced.
 
     Examples:
@@ -123,7 +125,7 @@ def fence(change: Change, *, broker: int) -> None:
 
 @changing(brokers, "Unfence a registered broker.")
 @_ID
-def unfence(change: Change, *, broker: int) -> None:
+def unfence(change: LakeChange, *, broker: int) -> None:
     """Unfence broker ID. It leads partitions without a leader where it may; leaders add it to ISRs later.
 
     Examples:
@@ -136,7 +138,7 @@ def unfence(change: Change, *, broker: int) -> None:
 
 @changing(brokers, "Shut a broker down in order: its leaderships move first.")
 @_ID
-def shutdown(change: Change, *, broker: int) -> None:
+def shutdown(change: LakeChange, *, broker: int) -> None:
     """Run the controlled shutdown of broker ID until it may stop, which fences it.
 
     Examples:
@@ -154,7 +156,7 @@ def shutdown(change: Change, *, broker: int) -> None:
 
 @changing(brokers, "Remove a broker for good.")
 @_ID
-def unregister(change: Change, *, broker: int) -> None:
+def unregister(change: LakeChange, *, broker: int) -> None:
     """Remove broker ID. Partitions that have a replica on it keep it in their list.
 
     Examples:

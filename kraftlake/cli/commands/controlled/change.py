@@ -30,7 +30,7 @@ LAKE_ALONE = (
 )
 
 
-class Change:
+class LakeChange:
     """A run of a command that changes a lake; the first use of `controller` claims the lake."""
 
     def __init__(self, call: Call, lake: str, *, take_over: bool) -> None:
@@ -116,7 +116,7 @@ def change_group(question: str) -> Callable[[Callable[[], None]], Group]:
 
 
 def changing(group: Group, question: str, name: str = "") -> Callable[[Callable[..., None]], Command]:
-    """As `command`, for one of a group that changes a lake: the function gets a `Change` in place of the `Call`.
+    """As `command`, for one of a group that changes a lake: the function gets a `LakeChange` in place of the `Call`.
 
     The command has the function's name unless it is given another.
     """
@@ -126,7 +126,7 @@ def changing(group: Group, question: str, name: str = "") -> Callable[[Callable[
         def run(call: Call, *, lake: str, take_over: bool, **options: Any) -> None:
             from kraftlake.runtime.errors import FencedEpochError, LakeError
 
-            change = Change(call, lake, take_over=take_over)
+            change = LakeChange(call, lake, take_over=take_over)
             try:
                 function(change, **options)
             except FencedEpochError as fault:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.commands.controlled.change import Change, change_group, changing
+from kraftlake.cli.commands.controlled.change import LakeChange, change_group, changing
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import PAIR, mapping
 from kraftlake.cli.options.shared import pairs_option
@@ -23,7 +23,7 @@ _OPERATIONS = (
 )  # fmt: skip
 
 
-@change_group("Change the configs of topics, brokers, groups and client metrics.")
+@change_group("LakeChange the configs of topics, brokers, groups and client metrics.")
 def configs() -> None:
     """Change dynamic configs, checked as Kafka checks them.
 
@@ -40,7 +40,7 @@ def configs() -> None:
 @pairs_option("--append", help="Add to a list.")
 @pairs_option("--subtract", help="Take out of a list.")
 def alter_configs(
-    change: Change,
+    change: LakeChange,
     *,
     resource: str,
     set_: dict[str, str],
@@ -90,7 +90,7 @@ def _resource(text: str) -> ConfigResource:
     return ConfigResource(_TYPES[kind], name)
 
 
-@change_group("Change the quotas of users, client ids and addresses.")
+@change_group("LakeChange the quotas of users, client ids and addresses.")
 def quotas() -> None:
     """Change client quotas.
 
@@ -107,7 +107,7 @@ def quotas() -> None:
 @pairs_option("--set", "set_", help="Give a quota this value.")
 @option("--remove", multiple=True, metavar="KEY", help="Take a quota away.")
 def alter_quotas(
-    change: Change,
+    change: LakeChange,
     *,
     user: str | None,
     client_id: str | None,
@@ -197,7 +197,7 @@ def _enum_name(word: str) -> str:
 
 @changing(acls, "Add an ACL.")
 @_acl_options
-def add(change: Change, **options: Any) -> None:
+def add(change: LakeChange, **options: Any) -> None:
     """Add one ACL; nothing changes where it is there.
 
     Examples:
@@ -217,7 +217,7 @@ def add(change: Change, **options: Any) -> None:
 
 @changing(acls, "Remove an ACL.")
 @_acl_options
-def remove(change: Change, **options: Any) -> None:
+def remove(change: LakeChange, **options: Any) -> None:
     """Remove the ACL that says exactly this.
 
     Examples:
@@ -246,7 +246,7 @@ def features() -> None:
     "levels", type=PAIR, callback=mapping, metavar="NAME=LEVEL…", nargs=-1, required=True, help="Features and levels."
 )
 @option("--downgrade", is_flag=True, help="The levels are lower than what they are.")
-def update(change: Change, *, levels: dict[str, str], downgrade: bool) -> None:
+def update(change: LakeChange, *, levels: dict[str, str], downgrade: bool) -> None:
     """Change the levels of features, all of them or none.
 
     Examples:

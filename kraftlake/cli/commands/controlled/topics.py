@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftlake.cli.commands.controlled.change import Change, change_group, changing
+from kraftlake.cli.commands.controlled.change import LakeChange, change_group, changing
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import BROKERS, NAMED_PARTITION
 from kraftlake.cli.options.shared import pairs_option
@@ -42,7 +42,7 @@ def topics() -> None:
 @pairs_option("--config", help="A config of the topic.")
 @option("--validate-only", is_flag=True, help="Check and report only; change nothing.")
 def create(
-    change: Change,
+    change: LakeChange,
     *,
     name: str,
     partitions: int,
@@ -80,7 +80,7 @@ def create(
 @_NAME
 @option("--partitions", type=int, required=True, metavar="N", help="The new number of partitions.")
 @option("--assign", type=BROKERS, multiple=True, metavar="IDS", help="A new partition's replicas, 1,2,3; in order.")
-def grow(change: Change, *, name: str, partitions: int, assign: tuple[tuple[int, ...], ...]) -> None:
+def grow(change: LakeChange, *, name: str, partitions: int, assign: tuple[tuple[int, ...], ...]) -> None:
     """Add partitions to topic NAME.
 
     Examples:
@@ -97,7 +97,7 @@ def grow(change: Change, *, name: str, partitions: int, assign: tuple[tuple[int,
 @changing(topics, "Elect leaders.")
 @_PARTITIONS
 @option("--unclean", is_flag=True, help="Where there is no leader, take one that isn't in sync.")
-def elect(change: Change, *, partitions: tuple[tuple[str, int], ...], unclean: bool) -> None:
+def elect(change: LakeChange, *, partitions: tuple[tuple[str, int], ...], unclean: bool) -> None:
     """Give partitions their preferred leaders, or with --unclean any leader at all, which may lose data.
 
     Examples:
@@ -116,10 +116,10 @@ def elect(change: Change, *, partitions: tuple[tuple[str, int], ...], unclean: b
         change.result(f"{name}-{number}", error, leader=leader)
 
 
-@changing(topics, "Change an ISR, as the leader would.")
+@changing(topics, "LakeChange an ISR, as the leader would.")
 @_PARTITION
 @argument("replicas", type=BROKERS, metavar="IDS", help="The brokers that are in sync: 1,2,3.")
-def isr(change: Change, *, partition: tuple[str, int], replicas: tuple[int, ...]) -> None:
+def isr(change: LakeChange, *, partition: tuple[str, int], replicas: tuple[int, ...]) -> None:
     """Change the ISR of a partition as its leader would.
 
     Examples:
@@ -168,7 +168,7 @@ def _why_not(error: ErrorCode, partition: PartitionRegistration) -> str | None:
 @_PARTITION
 @option("--replicas", type=BROKERS, metavar="IDS", help="The new replicas: 1,2,3.")
 @option("--cancel", is_flag=True, help="Cancel the move.")
-def reassign(change: Change, *, partition: tuple[str, int], replicas: tuple[int, ...] | None, cancel: bool) -> None:
+def reassign(change: LakeChange, *, partition: tuple[str, int], replicas: tuple[int, ...] | None, cancel: bool) -> None:
     """Begin to move a partition; the move is complete when the new replicas are in sync (see `topics isr`).
 
     Examples:
@@ -197,7 +197,7 @@ def reassign(change: Change, *, partition: tuple[str, int], replicas: tuple[int,
 
 @changing(topics, "Delete a topic.")
 @_NAME
-def delete(change: Change, *, name: str) -> None:
+def delete(change: LakeChange, *, name: str) -> None:
     """Delete topic NAME.
 
     Examples:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
-from kraftlake.replica_manager.logs.disk.open_files import DiskFile, OpenFiles
+from kraftlake.replica_manager.logs.disk.open_files import DiskLogFile, OpenFiles
 from kraftlake.runtime.whole_file import sync_folder, write_whole
 
 
@@ -89,7 +89,7 @@ class DiskFiles:
     def __init__(self) -> None:
         self._open = OpenFiles()
 
-    def open(self, path: str) -> DiskFile:
+    def open(self, path: str) -> DiskLogFile:
         """Open a file; a missing one is created."""
         return self._open.open(path)
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @attrs.define(eq=False)
-class DiskFile:
+class DiskLogFile:
     """A `LogFile` on a disk; the first call after the loss of its descriptor reopens it."""
 
     _files: OpenFiles
@@ -89,14 +89,14 @@ class OpenFiles:
     def __init__(self, most: int | None = None) -> None:
         self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 if most is None else most
         self._lock = Lock()
-        self._open: dict[DiskFile, None] = {}
+        self._open: dict[DiskLogFile, None] = {}
         """The files with a descriptor, the most recently used one at the end."""
-        self._in_folder: dict[str, set[DiskFile]] = defaultdict(set)
+        self._in_folder: dict[str, set[DiskLogFile]] = defaultdict(set)
         """The files that are not closed, by folder."""
 
-    def open(self, path: str) -> DiskFile:
+    def open(self, path: str) -> DiskLogFile:
         """Open a file; a missing one is created."""
-        file = DiskFile(self, path)
+        file = DiskLogFile(self, path)
         with self._lock:
             self._open_descriptor(file, os.O_CREAT)
             file.size = os.fstat(file.descriptor).st_size
@@ -104,7 +104,7 @@ class OpenFiles:
         return file
 
     @contextmanager
-    def descriptor_of(self, file: DiskFile) -> Iterator[int]:
+    def descriptor_of(self, file: DiskLogFile) -> Iterator[int]:
         """Provide the descriptor of a file, and keep it open meanwhile."""
         with self._lock:
             if file.is_closed:
@@ -120,7 +120,7 @@ class OpenFiles:
             with self._lock:
                 file.users -= 1
 
-    def keep_descriptor(self, file: DiskFile) -> None:
+    def keep_descriptor(self, file: DiskLogFile) -> None:
         """Keep a file's descriptor until the file is closed: its lock would end with the descriptor."""
         with self.descriptor_of(file), self._lock:
             file.users += 1
@@ -135,7 +135,7 @@ class OpenFiles:
             if files:
                 self._in_folder[new_path] = files
 
-    def close(self, file: DiskFile) -> None:
+    def close(self, file: DiskLogFile) -> None:
         """Close a file."""
         with self._lock:
             file.is_closed = True
@@ -156,7 +156,7 @@ class OpenFiles:
                     raise
         return call()
 
-    def _open_descriptor(self, file: DiskFile, flags: int = 0) -> None:
+    def _open_descriptor(self, file: DiskLogFile, flags: int = 0) -> None:
         flags |= os.O_RDWR | os.O_CLOEXEC
         try:
             file.descriptor = os.open(file.path, flags, 0o644)
@@ -167,7 +167,7 @@ class OpenFiles:
         self._open[file] = None
         self._give_up(len(self._open) - self._most, spared=file)
 
-    def _give_up(self, count: int, spared: DiskFile | None = None) -> int:
+    def _give_up(self, count: int, spared: DiskLogFile | None = None) -> int:
         """Close up to `count` descriptors, the least recently used ones; returns the number closed."""
         idle = (file for file in self._open if not file.users and file is not spared)
         doomed = [file for _, file in zip(range(count), idle, strict=False)]
@@ -175,7 +175,7 @@ class OpenFiles:
             self._close_descriptor(file)
         return len(doomed)
 
-    def _close_descriptor(self, file: DiskFile) -> None:
+    def _close_descriptor(self, file: DiskLogFile) -> None:
         del self._open[file]
         descriptor, file.descriptor = file.descriptor, -1
         os.close(descriptor)

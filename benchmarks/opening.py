@@ -21,8 +21,8 @@ from deltalake import DeltaTable
 
 from benchmarks.folders import made_folder
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord

@@ -228,8 +228,8 @@ def fenced_append(trace: Trace, folder: Path) -> None:
 
 def append_after_compaction(trace: Trace, folder: Path) -> None:
     """An append that loses to a maintenance commit and is tried again behind it."""
-    from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
     from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+    from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 
     with controlled(trace, folder) as (log, append):
         for _ in range(9):

@@ -14,8 +14,8 @@ from pathlib import Path
 from benchmarks.folders import made_folder
 from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord, TopicRecord

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kraftlake.runtime.html import html_table
+from kraftlake.tables.events.events_table import EVENTS
 from kraftlake.tables.events.log_events import LogEvents
-from kraftlake.tables.events.table import EVENTS
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.manifest import SkippedRecord

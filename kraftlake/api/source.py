@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kraftlake.api.metrics import Metrics
     from kraftlake.api.watch import Watch
     from kraftlake.diagnosis.bisection import Bisected
-    from kraftlake.diagnosis.changes import Change
     from kraftlake.diagnosis.page.writing import PageReport
+    from kraftlake.diagnosis.thing_changes import Change
     from kraftlake.diagnosis.things import Thing
     from kraftlake.diagnosis.trial.steps import Step
     from kraftlake.diagnosis.trial.what_if import WhatIf

@@ -15,7 +15,7 @@ from kraftlake.replay.loader.leader_at import leader_at
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.reading.replay_base import check_unbroken
 from kraftlake.tables.events.delta_events import DeltaEvents
-from kraftlake.tables.events.table import EVENTS
+from kraftlake.tables.events.events_table import EVENTS
 from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.delta.changes import drop_missing, with_changes
+from kraftlake.delta.with_changes import drop_missing, with_changes
 from kraftlake.image.acls_image import AclsImage, StandardAcl
 from kraftlake.records.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from kraftlake.records.uuid import Uuid

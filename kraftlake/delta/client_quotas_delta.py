@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.delta.changes import drop_missing, with_changes
+from kraftlake.delta.with_changes import drop_missing, with_changes
 from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotaImage, ClientQuotasImage
 from kraftlake.records.metadata_records import ClientQuotaRecord
 

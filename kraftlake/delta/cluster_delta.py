@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.delta.changes import drop_missing, with_changes
+from kraftlake.delta.with_changes import drop_missing, with_changes
 from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.image.cluster_image import ClusterImage
 from kraftlake.image.controller_registration import ControllerRegistration

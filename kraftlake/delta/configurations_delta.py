@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from rpds import HashTrieMap
 
-from kraftlake.delta.changes import drop_missing, with_changes
+from kraftlake.delta.with_changes import drop_missing, with_changes
 from kraftlake.image.configurations_image import (
     TOPIC_RESOURCE,
     ConfigResource,

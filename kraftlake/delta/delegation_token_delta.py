@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.delta.changes import drop_missing, with_changes
+from kraftlake.delta.with_changes import drop_missing, with_changes
 from kraftlake.image.delegation_token_image import DelegationTokenData, DelegationTokenImage
 from kraftlake.records.metadata_records import DelegationTokenRecord, RemoveDelegationTokenRecord
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.delta.changes import drop_missing, with_changes
+from kraftlake.delta.with_changes import drop_missing, with_changes
 from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION, FeaturesImage
 from kraftlake.records.metadata_records import FeatureLevelRecord
 from kraftlake.records.metadata_version import MINIMUM_OF_KAFKA_4, MetadataVersion, from_feature_level

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rpds import HashTrieMap
 
-from kraftlake.delta.changes import drop_missing, with_changes
+from kraftlake.delta.with_changes import drop_missing, with_changes
 from kraftlake.image.scram_image import ScramCredentialData, ScramImage, known_mechanism
 from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from kraftlake.diagnosis.changes import Change, begins_of, changes_after, image_after
 from kraftlake.diagnosis.conditions import Condition
+from kraftlake.diagnosis.thing_changes import Change, begins_of, changes_after, image_after
 from kraftlake.diagnosis.things import Thing, paths_like
 from kraftlake.image.cluster_counts import ClusterCounts
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kraftlake.diagnosis.changes import Change, Changes, changes_of
+from kraftlake.diagnosis.thing_changes import Change, Changes, changes_of
 from kraftlake.diagnosis.things import Thing, paths_like
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import NoSuchThingError

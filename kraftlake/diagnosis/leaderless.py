@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from kraftlake.diagnosis.changes import changes_of
 from kraftlake.diagnosis.since import partitions_by_columns, partitions_in
+from kraftlake.diagnosis.thing_changes import changes_of
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.diagnosis.changes import image_after
+from kraftlake.diagnosis.thing_changes import image_after
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.image.topics.partition_rows import PARTITION_EPOCH
 from kraftlake.replay.loader.quorum_state import QuorumState

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kraftlake.replay.comparing.held_alone import ExclusiveRecords
+from kraftlake.replay.comparing.exclusive_records import ExclusiveRecords
 from kraftlake.replay.comparing.histories import History
 from kraftlake.replay.comparing.log_comparison import LogComparison, Relation
 from kraftlake.replay.comparing.log_copy import LogCopy

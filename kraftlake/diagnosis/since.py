@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Final
 
 from kraftlake.diagnosis.blaming import newest_changes
-from kraftlake.diagnosis.changes import Change, begins_of
+from kraftlake.diagnosis.thing_changes import Change, begins_of
 from kraftlake.diagnosis.things import Thing
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS
 from kraftlake.replay.queries.source import LogSource

@@ -10,7 +10,7 @@ import attrs
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.snapshots.policy import SinceSnapshot, SnapshotPolicy
+from kraftlake.metadata_log.snapshots.snapshot_policy import SinceSnapshot, SnapshotPolicy
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest

@@ -11,7 +11,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.live.follow_quorum import QuorumFollower
 from kraftlake.replay.live.open_quorum import observer_of
-from kraftlake.replay.live.patience import RetryPolicy
+from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import ImportConflictError, UsageError, sentence_of
 from kraftlake.runtime.log import get_logger

@@ -33,8 +33,8 @@ from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.maintenance.compaction import compact_rows
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, SOURCE_LOG, app_id_of, made_anew
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.trimming import set_properties
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.metadata_log.storage.location import Location

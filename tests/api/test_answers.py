@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import kraftlake
-from kraftlake.tables.events.table import EVENTS
+from kraftlake.tables.events.events_table import EVENTS
 from tests.cli.running import DIRECTORY, ROOT, run, run_json
 
 LARGEST = 4000

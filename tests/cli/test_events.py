@@ -17,8 +17,8 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records import metadata_records as r
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading.chunks import BULK_FROM
-from kraftlake.tables.events.table import KINDS
-from kraftlake.tables.events.writer import EventsWriter
+from kraftlake.tables.events.events_table import KINDS
+from kraftlake.tables.events.events_writer import EventsWriter
 from tests.cli.made_logs import batch_of, directory_of, hostile_log, unreplayable_log
 from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run, run_json
 from tests.cli.test_interactive import ANSI, on_terminal

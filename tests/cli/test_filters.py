@@ -18,7 +18,7 @@ from kraftlake.cli.selection.tally import FLOOD, held_lines
 from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.runtime.errors import OffsetError
-from kraftlake.tables.events.table import KIND_WORDS, KINDS
+from kraftlake.tables.events.events_table import KIND_WORDS, KINDS
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY, fault, run, run_json
 from tests.cli.test_interactive import ANSI, on_terminal

@@ -11,7 +11,7 @@ import pytest
 import kraftlake
 from kraftlake.api import Source
 from kraftlake.diagnosis.blaming import blame, newest_changes
-from kraftlake.diagnosis.changes import Change, changes_of
+from kraftlake.diagnosis.thing_changes import Change, changes_of
 from kraftlake.diagnosis.things import Thing
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading import chunks

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kraftlake.api import Source
 from kraftlake.diagnosis.blaming import newest_changes
-from kraftlake.diagnosis.changes import begins_of
 from kraftlake.diagnosis.partition_since import partitions_since
 from kraftlake.diagnosis.since import since_json
+from kraftlake.diagnosis.thing_changes import begins_of
 from kraftlake.diagnosis.things import Thing
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r

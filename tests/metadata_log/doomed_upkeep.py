@@ -14,8 +14,8 @@ from pathlib import Path
 
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.compaction import compact, compact_rows
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from tests.metadata_log.doomed_writer import DeadlyDisk, say
 from tests.metadata_log.log_batches import snapshot_batches

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from tests.metadata_log.log_batches import noop_batch
 
 _POLICY = UpkeepPolicy(checkpoint_after=50, keep_commits=60, compact_from=8)

@@ -9,7 +9,7 @@ import pytest
 
 from kraftlake.metadata_log.delta_table.commit import VacuumedFileError, now_ms
 from kraftlake.metadata_log.delta_table.delta_log import read_table
-from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS, UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep_policy import LONGEST_COMMIT_MS, UpkeepPolicy
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
 from kraftlake.metadata_log.storage.disk import Disk, Durability
 from kraftlake.runtime.clock import ManualClock

@@ -21,8 +21,8 @@ from kraftlake.metadata_log.chain import ChainLink
 from kraftlake.metadata_log.delta_table.actions import SEAL
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import TopicRecord

@@ -12,8 +12,8 @@ import pytest
 
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance import trimming
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, snapshot_batches

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from kraftlake.metadata_log.append.log_commit import commit_groups
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.errors import (
     CorruptDataError,

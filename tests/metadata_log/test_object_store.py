@@ -21,8 +21,8 @@ from kraftlake.api import open_source
 from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError, VacuumedFileError, now_ms
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance import trimming
-from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS, UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import LONGEST_COMMIT_MS, UpkeepPolicy
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk, probe_name

@@ -8,7 +8,7 @@ import attrs
 
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.snapshots.policy import SnapshotPolicy
+from kraftlake.metadata_log.snapshots.snapshot_policy import SnapshotPolicy
 from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter, SnapshotEmitterMetrics, SnapshotGenerator
 from kraftlake.replay.loader.fold import snapshot_image
 from kraftlake.replay.loader.lake_feed import LakeFeed

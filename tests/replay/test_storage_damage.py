@@ -20,14 +20,14 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
 from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
-from kraftlake.tables.events.writer import EventsWriter
+from kraftlake.tables.events.events_writer import EventsWriter
 from tests.metadata_log.log_batches import UnsyncedDisk, noop_batch
 from tests.replay.made_logs import reference_image, small_log
 

@@ -23,7 +23,7 @@ from kraftlake.records.serde import UnknownRecord
 from kraftlake.runtime.errors import LakeError, UnknownRecordError, UsageError
 from kraftlake.spark_jobs import StreamOptions, StreamResult, run_job
 from kraftlake.tables.lake_table import LakeTable
-from kraftlake.tables.local_changes.table import LOCAL_CHANGES, SCHEMA
+from kraftlake.tables.local_changes.local_changes_table import LOCAL_CHANGES, SCHEMA
 from kraftlake.tables.table_locks import hold_tables
 from tests.interop.kafka_classes import kafka_local_changes
 from tests.replay.made_logs import data, no_op, topic

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
 
 if TYPE_CHECKING:

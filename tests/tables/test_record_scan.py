@@ -15,8 +15,8 @@ from kraftlake.api import open_source
 from kraftlake.kafka_files.directory import open_directory
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError, OffsetError, UsageError

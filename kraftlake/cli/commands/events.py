@@ -14,7 +14,7 @@ from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.shared import check_hosted, command, cut_options, range_options
 from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Style
-from kraftlake.cli.selection.events import EventSelection, first_rows, last_rows
+from kraftlake.cli.selection.event_selection import EventSelection, first_rows, last_rows
 from kraftlake.cli.selection.tally import COUNTED_BY, held_lines, tally_of_events
 
 if TYPE_CHECKING:

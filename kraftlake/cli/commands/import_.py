@@ -139,7 +139,7 @@ def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
     """Follow a quorum until interrupted."""
     from kraftlake.replay.live.follow_quorum import QuorumFollower
     from kraftlake.replay.live.open_quorum import observer_of
-    from kraftlake.replay.live.patience import RetryPolicy
+    from kraftlake.replay.live.retry_policy import RetryPolicy
 
     steps = _Steps(call, lake)
 

@@ -32,8 +32,8 @@ def log_compact(call: Call, lake: str) -> None:
         # what was done, for scripts
         kraftlake log compact lake --json
     """
-    from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
     from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+    from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 
     report = Upkeep(lake, UpkeepPolicy(compact_from=2)).run(force_checkpoint=True)
     form = {
@@ -149,8 +149,8 @@ def log_vacuum(call: Call, lake: str, *, dry_run: bool, older_than: float) -> No
         # only say what would go
         kraftlake log vacuum lake --dry-run
     """
-    from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
     from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+    from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 
     policy = UpkeepPolicy(orphan_age_ms=round(older_than * _MINUTE_MS))
     report = Upkeep(lake, policy).vacuum(dry_run=dry_run)

@@ -12,7 +12,7 @@ from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.following import ONLY_PROVEN, POLL_SECONDS, check_committed, following_options, quorum_of
 from kraftlake.cli.options.shared import check_hosted, command, from_option, last_option, limit_option
 from kraftlake.cli.output.terminal import check_reader
-from kraftlake.cli.selection.events import EventSelection, first_rows
+from kraftlake.cli.selection.event_selection import EventSelection, first_rows
 
 if TYPE_CHECKING:
     import threading

@@ -283,7 +283,7 @@ def _record_types() -> Sequence[str]:
 
 def _event_kind(value: str) -> tuple[str, ...]:
     """The kinds of events that a kind, a shell pattern or a word of KIND_WORDS stands for."""
-    from kraftlake.tables.events.table import KIND_WORDS, KINDS
+    from kraftlake.tables.events.events_table import KIND_WORDS, KINDS
 
     wanted = value.lower().replace("-", "_").replace(" ", "_")
     patterns = KIND_WORDS.get(wanted) or KIND_WORDS.get(wanted.removesuffix("s"), (wanted,))
@@ -295,7 +295,7 @@ def _event_kind(value: str) -> tuple[str, ...]:
 
 
 def _event_kinds() -> Sequence[str]:
-    from kraftlake.tables.events.table import KIND_WORDS, KINDS
+    from kraftlake.tables.events.events_table import KIND_WORDS, KINDS
 
     return [*KINDS, *KIND_WORDS]
 

@@ -87,8 +87,8 @@ class EventsView:
 def rows_of_events(cluster_id: str | None, tables: Iterable[pa.Table]) -> Table:
     """The rows of `events/` as they come in tables."""
     from kraftlake.api.events import rows_of
+    from kraftlake.tables.events.events_table import EVENTS
     from kraftlake.tables.events.log_events import form_of
-    from kraftlake.tables.events.table import EVENTS
 
     columns = ("clusterId", *form_of(dict.fromkeys(EVENTS.schema.names)))
     of_cluster = {"clusterId": cluster_id}

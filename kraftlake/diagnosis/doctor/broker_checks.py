@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kraftlake.diagnosis.doctor.case import RECENT_HOURS, CheckInput
 from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.check_input import RECENT_HOURS, CheckInput
 from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
 from kraftlake.diagnosis.doctor.folder_helps import missing_helps, stray_helps
 from kraftlake.diagnosis.doctor.group import Affected, LogPosition, earliest

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import CheckInput
+from kraftlake.diagnosis.doctor.check_input import CheckInput
 from kraftlake.diagnosis.doctor.finding import CheckResult, Finding, Severity
 from kraftlake.diagnosis.doctor.help import Help
 

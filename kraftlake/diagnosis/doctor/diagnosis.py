@@ -10,8 +10,8 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.diagnosis.doctor.broker_checks import BROKER_CHECKS
-from kraftlake.diagnosis.doctor.case import WINDOW_MS, BrokerFolders, CheckInput, brokers_of
 from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.check_input import WINDOW_MS, BrokerFolders, CheckInput, brokers_of
 from kraftlake.diagnosis.doctor.checked_logs import checked_logs
 from kraftlake.diagnosis.doctor.config_checks import CONFIG_CHECKS
 from kraftlake.diagnosis.doctor.directory_checks import DIRECTORY_CHECKS

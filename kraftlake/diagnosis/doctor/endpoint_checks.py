@@ -9,8 +9,8 @@ from typing import Final
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.check_input import CheckInput
 from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
 from kraftlake.diagnosis.doctor.group import Affected, latest
 from kraftlake.diagnosis.doctor.help import safe

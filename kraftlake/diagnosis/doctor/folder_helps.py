@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from kraftlake.diagnosis.changes import changes_of
-from kraftlake.diagnosis.doctor.case import CheckInput
+from kraftlake.diagnosis.doctor.check_input import CheckInput
 from kraftlake.diagnosis.doctor.group import Affected, LogPosition
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk
 from kraftlake.diagnosis.doctor.replica_states import ReplicaUse, may_lead
+from kraftlake.diagnosis.thing_changes import changes_of
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records import metadata_records as r

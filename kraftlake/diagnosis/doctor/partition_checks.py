@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kraftlake.diagnosis.doctor.case import STUCK_HOURS, CheckInput
 from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.check_input import STUCK_HOURS, CheckInput
 from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
 from kraftlake.diagnosis.doctor.group import Affected
 from kraftlake.diagnosis.doctor.help import safe

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from kraftlake.diagnosis.doctor.case import CheckInput
+from kraftlake.diagnosis.doctor.check_input import CheckInput
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk
 from kraftlake.diagnosis.doctor.partition_times import AffectedPartition, group_of
 from kraftlake.diagnosis.doctor.replaced_replicas import replaced_replicas

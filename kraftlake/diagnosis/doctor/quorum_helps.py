@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kraftlake.diagnosis.doctor.case import CheckInput
+from kraftlake.diagnosis.doctor.check_input import CheckInput
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.group import Affected
 from kraftlake.diagnosis.doctor.help import Help, HelpRisk, safe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.diagnosis.doctor.case import CheckInput
+from kraftlake.diagnosis.doctor.check_input import CheckInput
 from kraftlake.diagnosis.doctor.directory_moves import DirectoryMove
 from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.diagnosis.doctor.registration_history import state_at

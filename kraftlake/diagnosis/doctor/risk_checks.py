@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.check_input import CheckInput
 from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
 from kraftlake.diagnosis.doctor.group import Affected
 from kraftlake.diagnosis.doctor.help import safe

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kraftlake.diagnosis.doctor.activity import Dropout
-from kraftlake.diagnosis.doctor.case import CheckInput
 from kraftlake.diagnosis.doctor.check import Check
+from kraftlake.diagnosis.doctor.check_input import CheckInput
 from kraftlake.diagnosis.doctor.finding import CheckResult, Severity
 from kraftlake.diagnosis.doctor.group import Affected, LogPosition
 from kraftlake.diagnosis.doctor.help import safe

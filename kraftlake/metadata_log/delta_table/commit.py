@@ -20,7 +20,7 @@ from kraftlake.metadata_log.delta_table.actions import AddFile, Protocol, TableM
 from kraftlake.metadata_log.delta_table.delta_log import ReplacedTableError, follow, list_log
 from kraftlake.metadata_log.delta_table.schema import schema_string
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState, commit_path
-from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS
+from kraftlake.metadata_log.maintenance.upkeep_policy import LONGEST_COMMIT_MS
 from kraftlake.metadata_log.storage.disk import Disk, UnconfirmedWriteError, disk_fault
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import KraftlakeError, LakeError

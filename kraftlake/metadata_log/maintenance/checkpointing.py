@@ -9,7 +9,7 @@ from kraftlake.metadata_log.delta_table.checkpoint_writer import write_checkpoin
 from kraftlake.metadata_log.delta_table.commit import now_ms
 from kraftlake.metadata_log.delta_table.delta_log import hinted_checkpoint, list_log, read_table
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy, max_stream_lag_ms
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy, max_stream_lag_ms
 from kraftlake.metadata_log.storage.disk import Disk, disk_fault
 from kraftlake.metadata_log.storage.location import Location, modified_ms
 

@@ -27,7 +27,7 @@ from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file
 from kraftlake.metadata_log.delta_table.scan import check_contiguous, scan
 from kraftlake.metadata_log.delta_table.table_state import TableState
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.rows import LOG_SCHEMA

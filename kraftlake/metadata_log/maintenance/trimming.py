@@ -17,7 +17,7 @@ from kraftlake.metadata_log.delta_table.scan import check_contiguous, scan
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.log_facts import CHAIN_BASE, START_OFFSET
 from kraftlake.metadata_log.maintenance.derived_tables import APPEND_ONLY, DerivedTable
-from kraftlake.metadata_log.maintenance.policy import MAX_STREAM_LAG, max_stream_lag_ms
+from kraftlake.metadata_log.maintenance.upkeep_policy import MAX_STREAM_LAG, max_stream_lag_ms
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA

@@ -13,7 +13,6 @@ from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
 from kraftlake.metadata_log.maintenance.checkpointing import CleanUp, checkpoint_if_due, clean_up_commits
 from kraftlake.metadata_log.maintenance.compaction import Compaction, compact, compact_rows
 from kraftlake.metadata_log.maintenance.derived_tables import derived_tables
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.trimming import (
     Trim,
     check_derived,
@@ -22,6 +21,7 @@ from kraftlake.metadata_log.maintenance.trimming import (
     restore_append_only,
     trim,
 )
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.vacuum import Vacuum, vacuum
 from kraftlake.metadata_log.storage.disk import Disk, disk_for
 from kraftlake.metadata_log.storage.location import Location, lake_location

@@ -8,7 +8,7 @@ import attrs
 
 from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy, max_stream_lag_ms
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy, max_stream_lag_ms
 from kraftlake.metadata_log.storage.disk import Disk, disk_fault
 from kraftlake.metadata_log.storage.location import Location, modified_ms
 

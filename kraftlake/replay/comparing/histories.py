@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.replay.comparing.held_alone import ExclusiveRecords
+from kraftlake.replay.comparing.exclusive_records import ExclusiveRecords
 from kraftlake.replay.comparing.log_comparison import LogComparison, Relation, compare_logs
 from kraftlake.replay.comparing.log_copy import LogCopy
 from kraftlake.replay.comparing.voters import KnownVoter, Role, cluster_of, role_among, voters_of

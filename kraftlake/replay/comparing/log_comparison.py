@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from kraftlake.records.batch import RecordBatch, encode_batch
-from kraftlake.replay.comparing.held_alone import ExclusiveRecords, held_alone
+from kraftlake.replay.comparing.exclusive_records import ExclusiveRecords, held_alone
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.replay_base import usable_snapshots

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kraftlake.replay.comparing.held_alone import ExclusiveRecords
+from kraftlake.replay.comparing.exclusive_records import ExclusiveRecords
 from kraftlake.replay.comparing.log_comparison import Difference, LogComparison, Relation
 from kraftlake.runtime.moments import iso
 from kraftlake.runtime.words import counted, in_words

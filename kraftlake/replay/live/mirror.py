@@ -15,7 +15,7 @@ from kraftlake.protocol.observer.quorum_observer import QuorumObserver, Snapshot
 from kraftlake.protocol.observer.raw_batch import RawBatch
 from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.replay.live.fetch_log import fetch_log
-from kraftlake.replay.live.patience import RetryPolicy
+from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.replay.reading.progress import Progress, no_progress
 
 _ATTEMPTS: Final = 8

@@ -15,7 +15,7 @@ from kraftlake.protocol.address import parse_addresses
 from kraftlake.protocol.node_connector import connector_of
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 from kraftlake.replay.live.mirror import mirror_quorum
-from kraftlake.replay.live.patience import RetryPolicy
+from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.replay.reading.progress import Progress, no_progress
 from kraftlake.runtime.arguments import path_text, text
 from kraftlake.runtime.log import get_logger

@@ -17,7 +17,7 @@ from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
 from kraftlake.protocol.observer.requests import OffsetAndEpoch
-from kraftlake.replay.live.patience import RetryPolicy
+from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.runtime.clock import Clock
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from kraftlake.controller.config import ControllerConfig
-from kraftlake.metadata_log.snapshots.policy import SnapshotPolicy
+from kraftlake.metadata_log.snapshots.snapshot_policy import SnapshotPolicy
 from kraftlake.publisher.authorizer import AuthorizerConfig
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.metrics_server import is_loopback

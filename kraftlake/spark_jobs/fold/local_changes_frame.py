@@ -17,8 +17,8 @@ from kraftlake.replay.log.partition_changes import PartitionChanges, changes_of_
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.fold.frames import rows_frame, sound_plan
-from kraftlake.tables.local_changes.columns import local_change_table
-from kraftlake.tables.local_changes.table import SCHEMA
+from kraftlake.tables.local_changes.local_changes_columns import local_change_table
+from kraftlake.tables.local_changes.local_changes_table import SCHEMA
 from kraftlake.tables.shards.replayed import parts_of_step
 from kraftlake.tables.shards.shard_plan import provenance_at
 

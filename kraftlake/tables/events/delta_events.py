@@ -17,8 +17,8 @@ from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows
+from kraftlake.tables.events.events_table import EVENTS, Event
 from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
-from kraftlake.tables.events.table import EVENTS, Event
 from kraftlake.tables.events.topic_events import topic_events
 
 _ELECTION, _DELETED_TOPIC, _TOPIC, _OTHER = range(4)

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.tables.events.distinct_changes import distinct_changes, event_columns
+from kraftlake.tables.events.events_table import ENCODED_EVENTS, EVENTS, Event
 from kraftlake.tables.events.partition_events import partition_events
-from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS, Event
-from kraftlake.tables.history.columns import delta_columns
+from kraftlake.tables.history.history_columns import delta_columns
 from kraftlake.tables.row_buffer import table_of_rows
 
 _CHANGES_AT_ONCE: Final = 1 << 17

@@ -15,7 +15,7 @@ from kraftlake.replay.queries.changes import begin_of_range
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.replay_base import check_unbroken
 from kraftlake.tables.events.delta_events import DeltaEvents, EventChunk
-from kraftlake.tables.events.table import EVENTS
+from kraftlake.tables.events.events_table import EVENTS
 
 
 class LogEvents:

@@ -18,7 +18,7 @@ from kraftlake.image.kafka_names import acl_words, quota_entity_words
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.java_values import parse_integer
-from kraftlake.tables.events.table import Event
+from kraftlake.tables.events.events_table import Event
 
 _CHANGES: Final = {
     "brokers": ("cluster_delta", "changed_brokers"),

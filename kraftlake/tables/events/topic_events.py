@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
-from kraftlake.tables.events.table import Event
+from kraftlake.tables.events.events_table import Event
 
 
 class TopicEvent(NamedTuple):

@@ -26,7 +26,7 @@ from kraftlake.image.scram_image import known_mechanism, mechanism_name
 from kraftlake.records import metadata_records as r
 from kraftlake.records.redaction import is_public, redact_config
 from kraftlake.records.uuid import Uuid
-from kraftlake.tables.history.columns import VALIDITY, Column
+from kraftlake.tables.history.history_columns import VALIDITY, Column
 
 if TYPE_CHECKING:
     from kraftlake.replay.log.delta_chunk import DeltaChunk

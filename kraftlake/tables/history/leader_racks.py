@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image.topics.partition_rows import LEADER
-from kraftlake.tables.history.columns import STILL_SO
+from kraftlake.tables.history.history_columns import STILL_SO
 from kraftlake.tables.history.state_columns import NO_RACK, States
 
 if TYPE_CHECKING:

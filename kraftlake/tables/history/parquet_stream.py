@@ -22,7 +22,7 @@ from kraftlake.metadata_log.delta_table.row_files import (
 )
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.tables.history.columns import ROW_GROUP_ROWS, VALIDITY
+from kraftlake.tables.history.history_columns import ROW_GROUP_ROWS, VALIDITY
 from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.partition_columns import INTS
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.partition_changes import HAD, PartitionChanges, PartitionRows
-from kraftlake.tables.history.columns import ENCODED_STATES, STILL_SO
+from kraftlake.tables.history.history_columns import ENCODED_STATES, STILL_SO
 from kraftlake.tables.history.leader_racks import LeaderRacks
 from kraftlake.tables.history.state_columns import NO_RACK, GatheredStates, StateColumns, States
 from kraftlake.tables.lazy_table import LazyTable

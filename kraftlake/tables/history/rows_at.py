@@ -20,7 +20,7 @@ from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD
-from kraftlake.tables.history.columns import TIMESTAMP
+from kraftlake.tables.history.history_columns import TIMESTAMP
 
 FROM: Final = "valid_from_offset"
 TO: Final = "valid_to_offset"

@@ -20,7 +20,7 @@ from kraftlake.runtime.moments import LogTime, Moment, moment_of
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of, cluster_ids, has_cluster_id
 from kraftlake.tables.derived_tables import columns_of, derived_table, first_offset_of
 from kraftlake.tables.encoded_schema import encoded
-from kraftlake.tables.history.columns import PARTITION_HISTORY_SCHEMA
+from kraftlake.tables.history.history_columns import PARTITION_HISTORY_SCHEMA
 from kraftlake.tables.history.rows_at import FROM, TO, last_change, rows_at
 
 PARTITIONS: Final = "partition_history"

@@ -14,9 +14,9 @@ from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.runtime.errors import LakeError
 from kraftlake.tables.changes_writer import ChangesWriter
-from kraftlake.tables.history.columns import PARTITION_COLUMNS
 from kraftlake.tables.history.entity_history import EntityHistory
 from kraftlake.tables.history.entity_tables import SMALL_TABLES, EntityTable
+from kraftlake.tables.history.history_columns import PARTITION_COLUMNS
 from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.history.leader_racks import LeaderRacks
 from kraftlake.tables.history.open_intervals import entities_since, partitions_since

@@ -17,7 +17,7 @@ from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
 from kraftlake.replay.log.other_records import OtherChange
 from kraftlake.tables.changes_writer import ChangesWriter
-from kraftlake.tables.history.columns import delta_columns
+from kraftlake.tables.history.history_columns import delta_columns
 from kraftlake.tables.lake_table import TableDescription
 from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
 

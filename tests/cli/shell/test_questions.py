@@ -11,7 +11,7 @@ import pytest
 from kraftlake.api import open_source
 from kraftlake.cli.selection.log_names import LogNames
 from kraftlake.cli.selection.node_parts import of_node, record_filter
-from kraftlake.diagnosis.changes import changes_of
+from kraftlake.diagnosis.thing_changes import changes_of
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image.diff import diff_images
 from kraftlake.image.nodes.image_nodes import root_node

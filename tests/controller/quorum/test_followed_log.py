@@ -13,8 +13,8 @@ from kraftlake.controller.quorum.embedded import EmbeddedController
 from kraftlake.controller.quorum.followed_log import FollowedLog
 from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader

@@ -12,12 +12,12 @@ import pytest
 from rpds import HashTrieMap
 
 from kraftlake.delta import metadata_delta
-from kraftlake.delta.changes import with_changes
 from kraftlake.delta.faults import place_of, taken_name
 from kraftlake.delta.topics import topics_delta
 from kraftlake.delta.topics.changed_partition import ChangedPartition, local_changes_of
 from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
 from kraftlake.delta.topics.topic_delta import TopicDelta
+from kraftlake.delta.with_changes import with_changes
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration, epoch_after
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage

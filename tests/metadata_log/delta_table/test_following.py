@@ -13,7 +13,7 @@ from kraftlake.metadata_log.delta_table.delta_log import ReplacedTableError, adv
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.reading.tail import TailCursor
 from kraftlake.runtime.errors import RefusedReadError
 from tests.metadata_log.delta_table.test_delta_log import VERSIONS, checkpoint, grown, remove_commits

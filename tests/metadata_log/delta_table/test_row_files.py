@@ -14,7 +14,7 @@ from kraftlake.metadata_log.delta_table.data_files import (
 )
 from kraftlake.metadata_log.delta_table.row_files import GrowingStatistics, bounded_columns, write_row_file
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.tables.history.columns import PARTITION_HISTORY_SCHEMA
+from kraftlake.tables.history.history_columns import PARTITION_HISTORY_SCHEMA
 from tests.metadata_log.delta_table.test_data_files import FIRST_US, LAST_US, times
 
 TEXT = pa.dictionary(pa.int32(), pa.string())

@@ -15,7 +15,7 @@ from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.runtime.errors import CorruptDataError, RefusedReadError
 from tests.metadata_log.delta_table.test_delta_log import VERSIONS, assert_whole, checkpoint, grown, remove_commits
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch

@@ -16,7 +16,7 @@ from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.delta_table.table_state import LiveFiles, TableState, Tombstones, commit_path
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
-from kraftlake.metadata_log.maintenance.policy import MAX_STREAM_LAG, UpkeepPolicy, max_stream_lag_ms
+from kraftlake.metadata_log.maintenance.upkeep_policy import MAX_STREAM_LAG, UpkeepPolicy, max_stream_lag_ms
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.runtime.errors import LakeError

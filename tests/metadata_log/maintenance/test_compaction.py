@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kraftlake.metadata_log.delta_table.delta_log import read_commit, read_table
 from kraftlake.metadata_log.maintenance import compaction
 from kraftlake.metadata_log.maintenance.compaction import compact_rows
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from tests.metadata_log.maintenance.test_derived_tables import made_of

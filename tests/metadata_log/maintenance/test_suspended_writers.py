@@ -11,7 +11,7 @@ from kraftlake.metadata_log.delta_table.commit import SAFE_FROM_VACUUM_MS
 from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.compaction import compact
-from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS
+from kraftlake.metadata_log.maintenance.upkeep_policy import LONGEST_COMMIT_MS
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
 from tests.metadata_log.sleepy_disk import MINUTE, POLICY, SleepyDisk, refused

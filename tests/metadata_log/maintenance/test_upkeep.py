@@ -20,8 +20,8 @@ from kraftlake.metadata_log.delta_table.delta_log import read_commit, read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance import compaction, trimming
 from kraftlake.metadata_log.maintenance.compaction import compact, groups_to_compact
-from kraftlake.metadata_log.maintenance.policy import LONGEST_COMMIT_MS, MAX_STREAM_LAG, UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
+from kraftlake.metadata_log.maintenance.upkeep_policy import LONGEST_COMMIT_MS, MAX_STREAM_LAG, UpkeepPolicy
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.rows import LOG_SCHEMA

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.reading import tail
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import CorruptDataError, OffsetError, RefusedReadError, UsageError

@@ -20,7 +20,7 @@ from kraftlake.records.batch import encode_batch
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.live.follow_quorum import QuorumFollower
 from kraftlake.replay.live.mirror import mirror_quorum
-from kraftlake.replay.live.patience import RetryPolicy
+from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import ImportConflictError, LakeError
 from tests.protocol.fake_nodes import CLUSTER_ID

@@ -18,8 +18,8 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE
-from kraftlake.metadata_log.maintenance.policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.storage import object_path
 from kraftlake.metadata_log.storage.object_path import ObjectPath

@@ -25,7 +25,7 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import OffsetError, ReplayError, UnwritableMetadataError, UsageError
 from kraftlake.spark_jobs import build_snapshot, image_frame, local_changes_frame
 from kraftlake.tables.image_partitions import partition_table
-from kraftlake.tables.local_changes.table import SCHEMA
+from kraftlake.tables.local_changes.local_changes_table import SCHEMA
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
 from kraftlake.tables.shards.shard_plan import provenance_at
 from tests.at_least_one import at_least_one

@@ -23,8 +23,8 @@ from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.catch_up.background import BackgroundWorker
 from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
-from kraftlake.tables.local_changes.table import SCHEMA
-from kraftlake.tables.local_changes.writer import LocalChangesWriter
+from kraftlake.tables.local_changes.local_changes_table import SCHEMA
+from kraftlake.tables.local_changes.local_changes_writer import LocalChangesWriter
 from tests.replay.made_logs import abort, begin, data, end, metadata_version, partition, topic
 from tests.tables.folding import CoveringTable
 from tests.tables.sample_log import append_in, batches_between, image_without_spark

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
 from kraftlake.replay.queries.changes import Published
+from kraftlake.tables.events.events_table import Event
 from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
-from kraftlake.tables.events.table import Event
 
 
 class PartitionEvent(NamedTuple):

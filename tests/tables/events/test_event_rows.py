@@ -19,7 +19,7 @@ from kraftlake.replay.log.partition_changes import HAD, HAS, Heaps, Names, Parti
 from kraftlake.tables.events import event_rows as made
 from kraftlake.tables.events.distinct_changes import distinct_changes
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows
-from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS
+from kraftlake.tables.events.events_table import ENCODED_EVENTS, EVENTS
 from kraftlake.tables.row_buffer import table_of_rows
 from tests.tables.events.reference import Hosts, event_row, partition_events, topic_created
 

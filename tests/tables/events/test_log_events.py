@@ -15,8 +15,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.tables.events.events_table import EVENTS
 from kraftlake.tables.events.log_events import LogEvents
-from kraftlake.tables.events.table import EVENTS
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import (
     UNDECODABLE,

@@ -19,7 +19,7 @@ from kraftlake.replay.log.delta_chunk import LogBegin
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.history.columns import PARTITION_COLUMNS
+from kraftlake.tables.history.history_columns import PARTITION_COLUMNS
 from kraftlake.tables.history.writers import PartitionHistoryWriter
 from tests.metadata_logs import START_TIME, metadata_logs
 from tests.replay.made_logs import abort, begin, end, topic, uuid_of

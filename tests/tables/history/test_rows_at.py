@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.history import rows_at as module
-from kraftlake.tables.history.columns import ENCODED_STATES, PARTITION_HISTORY_SCHEMA, times_of
+from kraftlake.tables.history.history_columns import ENCODED_STATES, PARTITION_HISTORY_SCHEMA, times_of
 from kraftlake.tables.history.parquet_stream import ParquetStream
 from kraftlake.tables.history.rows_at import groups_at, rows_at
 from kraftlake.tables.lazy_table import LazyTable

@@ -7,7 +7,7 @@ import pytest
 from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.replay.log.partition_changes import Heaps, Names
 from kraftlake.tables.history import state_columns
-from kraftlake.tables.history.columns import STILL_SO
+from kraftlake.tables.history.history_columns import STILL_SO
 from kraftlake.tables.history.state_columns import NO_RACK, GatheredStates, StateColumns, States
 
 IN_ROW = [5, 6, 0, 5, 0, 0, 1, 1, 0, 5, 2, 3, 0, 2 | 1 << 8]

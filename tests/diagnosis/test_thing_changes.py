@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import kraftlake
 from kraftlake.api import Source
 from kraftlake.diagnosis.blaming import blame, holding_since, newest_changes
-from kraftlake.diagnosis.changes import Change, changes_of
+from kraftlake.diagnosis.thing_changes import Change, changes_of
 from kraftlake.diagnosis.things import Thing
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r

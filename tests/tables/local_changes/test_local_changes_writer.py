@@ -23,9 +23,9 @@ from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import changes_of_image
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.local_changes.columns import _order, local_change_table
-from kraftlake.tables.local_changes.table import SCHEMA
-from kraftlake.tables.local_changes.writer import LocalChangesWriter
+from kraftlake.tables.local_changes.local_changes_columns import _order, local_change_table
+from kraftlake.tables.local_changes.local_changes_table import SCHEMA
+from kraftlake.tables.local_changes.local_changes_writer import LocalChangesWriter
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.local_changes.reference import Row, local_change_rows

@@ -13,8 +13,8 @@ from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import DELETE, HAS, ChangeColumns
 from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import PartitionChanges
-from kraftlake.tables.history.columns import times_of
-from kraftlake.tables.local_changes.table import CHANGES_BY_NAME, ENCODED_SCHEMA
+from kraftlake.tables.history.history_columns import times_of
+from kraftlake.tables.local_changes.local_changes_table import CHANGES_BY_NAME, ENCODED_SCHEMA
 
 _CHANGES: Final = pa.array(CHANGES_BY_NAME, pa.string())
 _BROKERS_APART: Final = 1 << 10

@@ -9,7 +9,7 @@ import pyarrow as pa
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.events.delta_events import DeltaEvents
-from kraftlake.tables.events.table import ENCODED_EVENTS, EVENTS
+from kraftlake.tables.events.events_table import ENCODED_EVENTS, EVENTS
 from kraftlake.tables.lazy_table import LazyTable
 
 

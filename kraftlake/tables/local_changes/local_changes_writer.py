@@ -5,8 +5,8 @@ from __future__ import annotations
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
 from kraftlake.replay.log.partition_changes import changes_of_image
 from kraftlake.tables.changes_writer import ChangesWriter
-from kraftlake.tables.local_changes.columns import local_change_table
-from kraftlake.tables.local_changes.table import LOCAL_CHANGES
+from kraftlake.tables.local_changes.local_changes_columns import local_change_table
+from kraftlake.tables.local_changes.local_changes_table import LOCAL_CHANGES
 
 
 class LocalChangesWriter(ChangesWriter):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.metadata_log.snapshots.policy import SinceSnapshot, SnapshotPolicy
+from kraftlake.metadata_log.snapshots.snapshot_policy import SinceSnapshot, SnapshotPolicy
 from kraftlake.runtime.errors import UsageError
 
 HOUR = 3_600_000

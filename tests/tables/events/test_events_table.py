@@ -14,8 +14,8 @@ from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records import metadata_records as r
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.tables.events.table import COLUMNS, EVENTS, KINDS
-from kraftlake.tables.events.writer import EventsWriter
+from kraftlake.tables.events.events_table import COLUMNS, EVENTS, KINDS
+from kraftlake.tables.events.events_writer import EventsWriter
 from tests.replay.made_logs import data, partition, topic
 from tests.tables.folding import fold_into
 from tests.tables.sample_log import LAST_OFFSET, batches_between, lake_of

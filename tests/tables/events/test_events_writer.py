@@ -21,8 +21,8 @@ from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.tables.events.table import EVENTS
-from kraftlake.tables.events.writer import EventsWriter
+from kraftlake.tables.events.events_table import EVENTS
+from kraftlake.tables.events.events_writer import EventsWriter
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.events.reference import change_events

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kraftlake.diagnosis.blaming import holding_since
-from kraftlake.diagnosis.changes import changes_of
 from kraftlake.diagnosis.doctor.checked_logs import CheckedLog
 from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.diagnosis.doctor.partition_times import AffectedPartition
 from kraftlake.diagnosis.doctor.timeline import Timeline, read_timeline
+from kraftlake.diagnosis.thing_changes import changes_of
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image.json_form import broker_json
 from kraftlake.image.metadata_image import MetadataImage

@@ -6,7 +6,7 @@ import pytest
 
 from kraftlake.protocol.describe import NoLeaderError
 from kraftlake.protocol.node_error import NodeError
-from kraftlake.replay.live.patience import RetryPolicy
+from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.runtime.clock import ManualClock
 
 

@@ -50,7 +50,7 @@ REPLAY: Final = Job(
         "killed is simply run again."
     ),
     tables=("local_changes",),
-    writers=("local_changes.writer:LocalChangesWriter",),
+    writers=("local_changes.local_changes_writer:LocalChangesWriter",),
     snapshots=True,
 )
 
@@ -84,7 +84,7 @@ EVENTS: Final = Job(
         "features. Secrets are redacted."
     ),
     tables=("events",),
-    writers=("events.writer:EventsWriter",),
+    writers=("events.events_writer:EventsWriter",),
 )
 
 METRICS: Final = Job(

@@ -26,7 +26,7 @@ from tests.cli.running import DIRECTORY
 from tests.diagnosis.page.unpacked import Unpacked
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import reference_image, small_log, trimmed
-from tests.tables.events.test_writer import InMemory
+from tests.tables.events.test_events_writer import InMemory
 
 Partitions = dict[tuple[str, int], Any]
 

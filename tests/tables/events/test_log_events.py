@@ -32,7 +32,7 @@ from tests.replay.made_logs import (
     write_directory,
 )
 from tests.tables.events.reference import change_events
-from tests.tables.events.test_writer import InMemory, config, leads
+from tests.tables.events.test_events_writer import InMemory, config, leads
 from tests.tables.sample_log import SAMPLES
 from tests.tables.telling import table_of
 

@@ -144,7 +144,7 @@ class TopicsDelta:
 
         That is so if it contradicts the state, or may name a topic that the change does not have yet.
         """
-        if self._kept or not (self._alone is None or not self.image.rows_held or self._is_of_known_topic(value)):
+        if self._kept or not (self._alone is None or self._is_of_known_topic(value) or self.image.is_empty()):
             return False
         self._deltas = None
         if self._alone is None or self._change is None:

@@ -48,12 +48,18 @@ class ObjectStore:
     def fold(
         self, records: EffectiveRecords, deltas: Any, end: int, skip: Skip | None = None
     ) -> tuple[PartitionChanges, Fault | None]:
-        assert skip is None, "it is strict"
         assert (deltas < end).all(), "all deltas are whole"
-        changes, fault = self.partitions.fold(records, deltas)
-        if fault is None:
-            return changes, None
-        return changes, (records.offsets.tolist().index(fault.offset), fault)  # type: ignore[attr-defined]
+        kept, before = np.arange(len(records)), self.partitions.state
+        while True:
+            changes, fault = self.partitions.fold(records.where(kept), deltas[kept])
+            changes.removed[:, 2] = kept[changes.removed[:, 2]]
+            if fault is None:
+                return changes, None
+            place = records.offsets.tolist().index(fault.offset)  # type: ignore[attr-defined]
+            if skip is None:
+                return changes, (place, fault)
+            skip(place, fault)
+            kept, self.partitions.state = kept[kept != place], before
 
 
 class ObjectPartitions:
@@ -74,6 +80,15 @@ class ObjectPartitions:
             topic_id, first = table.id_of(number), table.bounds[number]
             for row, partition in enumerate(partitions, start=first):
                 self._since[topic_id, partition] = int(since[row]), int(since_times[row])
+
+    @property
+    def state(self) -> tuple[TopicsImage, dict[Key, tuple[int, int]]]:
+        """The state, to go back to."""
+        return self._topics, {**self._since}
+
+    @state.setter
+    def state(self, state: tuple[TopicsImage, dict[Key, tuple[int, int]]]) -> None:
+        self._topics, self._since = state[0], {**state[1]}
 
     @property
     def topic_count(self) -> int:

@@ -62,8 +62,8 @@ def described(changes: PartitionChanges) -> list[tuple[Any, ...]]:
     return sorted(zip(*columns, strict=True), key=lambda row: row[:5])
 
 
-def replay_of(*, objects: bool) -> LogReplay:
-    deltas = LogReplay()
+def replay_of(*, objects: bool, lenient: bool = False) -> LogReplay:
+    deltas = LogReplay(lenient=lenient)
     if objects:
         deltas.store = ObjectStore()  # type: ignore[assignment]
     return deltas

@@ -1,4 +1,4 @@
-"""Since when partitions have had no leader, and their last leader."""
+"""Partitions without a leader: the record that took it, and their last leader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Leaderless:
 
 
 def leaderless_since(source: LogSource, topics: Mapping[str, Any], at: int) -> dict[tuple[str, str], Leaderless]:
-    """Since when partitions, all without a leader at the offset `at`, have had none: by topic and number.
+    """The loss of the leader of partitions that have none at the offset `at`, by topic and number.
 
     `topics` is that of an image's JSON form, or a part of it. Left out are partitions that had no leader at the log's
     start, and all of them where the log does not reach `at`, such as those of a snapshot file. Where the log is

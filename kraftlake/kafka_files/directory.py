@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _NAMED = 8
-"""How many nodes a message names."""
+"""The maximum number of nodes in a message."""
 
 
 @attrs.frozen

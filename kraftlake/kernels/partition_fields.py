@@ -1,4 +1,4 @@
-"""What the fields of partition records are in a row, as compiled code reads and writes them.
+"""The places of the fields of partition records in a row, as compiled code reads and writes them.
 
 A list has its number among those of a row, the leader the number LEADER_FIELD, the recovery state RECOVERY_FIELD. Each
 constant is of hexadecimal digits, the first of them last. `tests/test_record_types.py` compares them with what

@@ -1,4 +1,4 @@
-"""What a broker tells the active controller of itself, and the answers."""
+"""The requests of a broker to the active controller about itself, and the responses."""
 
 from __future__ import annotations
 

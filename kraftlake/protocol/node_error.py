@@ -1,4 +1,4 @@
-"""What goes wrong between a client and a node."""
+"""Errors between a client and a node."""
 
 from __future__ import annotations
 

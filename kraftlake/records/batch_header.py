@@ -85,7 +85,7 @@ class BatchHeader(NamedTuple):
         return self.magic == MAGIC and self.length >= MIN_LENGTH and self.last_offset_delta >= 0
 
     def fault(self) -> str | None:
-        """Why this can't be the header of a batch of metadata, or None."""
+        """The reason why this can't be the header of a batch of metadata, or None."""
         if not MIN_LENGTH <= self.length <= MAX_BATCH_SIZE:
             return f"a batch length of {self.length} bytes"
         if self.magic != MAGIC:
@@ -171,6 +171,6 @@ def size_said(head: bytes | memoryview, largest: int = MAX_BATCH_SIZE) -> int | 
 
 
 def batch_starts(data: bytes | memoryview) -> Iterator[int]:
-    """Where batches of metadata may begin in `data`, by the producer that they don't have."""
+    """The positions in `data` at which batches of metadata may begin: these have no producer."""
     ends = (match.end() for match in _NO_PRODUCER_BYTES.finditer(data))
     return (end - _NO_PRODUCER_END for end in ends if end >= _NO_PRODUCER_END)

@@ -11,7 +11,7 @@ NO_OP_VALUE: Final = bytes((1, NoOpRecord.API_KEY, 0, 0))
 
 
 def are_no_ops(data: Any, starts: Any, stops: Any) -> Any:
-    """Which of the values data[starts[i]:stops[i]] (uint8; int64) are NO_OP_VALUE (bool)."""
+    """A mask (bool) of the values data[starts[i]:stops[i]] (uint8; int64) that are NO_OP_VALUE."""
     found = stops - starts == len(NO_OP_VALUE)
     for place, byte in enumerate(NO_OP_VALUE):
         found[found] = data[starts[found] + place] == byte

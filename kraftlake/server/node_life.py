@@ -39,15 +39,15 @@ class NodeLife(ABC):
         self._clock = clock or SystemClock()
         self._log = log
         self._ended: str | None = None
-        """Why it ends although nobody asked it to."""
+        """The reason why the node ends unasked."""
         self.dispatcher: Dispatcher | None = None
 
     @abstractmethod
     def _live(self, closing: ExitStack) -> None:
-        """Be the node until it is to end; what `closing` holds is closed after that, the last first."""
+        """Run the node until its end; then close the contents of `closing`, the last first."""
 
     def run(self) -> None:
-        """Be the node until `stop` is set. Raises NodeEndedError where it has ended by itself, and as `_live`."""
+        """Run the node until `stop` is set. Raises NodeEndedError if it ended by itself, and as `_live`."""
         for setting, why in self._without_effect.items():
             self._log.warning("setting_without_effect", setting=setting, why=why)
         with ExitStack() as closing:

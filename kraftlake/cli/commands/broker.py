@@ -57,7 +57,7 @@ def broker(
     settings: tuple[tuple[str, str], ...],
     insecure: bool,
 ) -> None:
-    """Be a broker until SIGTERM or Ctrl-C: exit code 0.
+    """Run a broker until SIGTERM or Ctrl-C: exit code 0.
 
     With --lake it is one of the brokers of the lake's cluster, beside `kraftlake controller`: it leads and follows, and
     serves producers, consumers and administrators, without groups and transactions.

@@ -38,7 +38,7 @@ def controller(
     settings: tuple[tuple[str, str], ...],
     insecure: bool,
 ) -> None:
-    """Be a controller of a controlled lake until SIGTERM or Ctrl-C: exit code 0.
+    """Run a controller of a controlled lake until SIGTERM or Ctrl-C: exit code 0.
 
     Any number of controllers may run on a lake. The one that has claimed the log is active: it registers brokers,
     elects leaders, answers clients, and writes all of it to the log. The others follow the log, say who leads, and one

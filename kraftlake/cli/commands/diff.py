@@ -140,7 +140,7 @@ def show_diff(
 
 
 def _comparison(call: Call, one: Source, other: Source) -> LogComparison:
-    """How the logs of two sources compare as far as they can be read; writes a sentence where text is asked for."""
+    """The comparison of the readable logs of two sources; writes a sentence where text is asked for."""
     from kraftlake.replay.comparing.histories import compare_copies
     from kraftlake.replay.comparing.log_comparison import compare_logs
     from kraftlake.replay.comparing.log_copy import LogCopy, read_copy

@@ -35,7 +35,7 @@ def doctor(
     window: timedelta,
     html: str | None,
 ) -> None:
-    """Look at a cluster once, and show what is wrong with it by severity.
+    """Check a cluster once, and show what is wrong with it by severity.
 
     The quorum and the soundness of its logs; partitions without a leader, with too few replicas in sync or
     under-replicated, or that one more loss takes offline; log directories that failed or were replaced; reassignments,

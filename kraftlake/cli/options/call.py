@@ -108,7 +108,7 @@ class Call:
 
     @cached_property
     def row_writer(self) -> RowWriter:
-        """What writes rows one by one, in a format that is not text."""
+        """The writer of single rows, in a format other than text."""
         return RowWriter(self.output)
 
     def open(self, source: str, *, tell_torn: bool = True) -> Source:

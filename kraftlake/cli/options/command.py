@@ -92,7 +92,7 @@ argument = functools.partial(click.argument, cls=Argument)
 
 
 class _Explained(click.Command):
-    """What commands and groups have in common: the section of `--help` that lists them, and examples at their end.
+    """The common part of commands and groups: the section of `--help` that lists them, and examples at their end.
 
     Examples are the last part of the help, which is a function's docstring.
     """

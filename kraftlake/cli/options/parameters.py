@@ -63,7 +63,7 @@ class CountParameter(click.IntRange):
     name = "whole number"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """What stands for a number."""
+        """The placeholder of a number in help."""
         return "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -103,7 +103,7 @@ class ParsedParameter(click.ParamType):  # type: ignore[type-arg]  # generic in 
         self._shown = shown
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:  # noqa: ARG002
-        """What stands for a value."""
+        """The placeholder of a value in help."""
         return self._shown or None
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -69,7 +69,7 @@ _NESTED: Final = {
     "scram": ("scram", ("mechanism", "user"), ()),
     "tokens": ("delegationTokens", ("tokenId",), ()),
 }
-"""Where a part is in the JSON form, what its keys name from the outermost on, and the columns of its entries."""
+"""The place of a part in the JSON form, the meaning of its keys, outermost first, and the columns of its entries."""
 
 
 def _nested(entries: Any, names: Sequence[str], since: Any) -> Iterator[Row]:
@@ -108,7 +108,7 @@ def _sides(kind: str, fields: Form) -> Row:
 
 
 def local_changes_of(form: Form, cut: Cut) -> Table:
-    """What a broker does with each partition, in the order of `local_changes`."""
+    """The actions of a broker on each partition, in the order of `local_changes`."""
     from kraftlake.image.json_form import partition_json
 
     rows = []
@@ -149,7 +149,7 @@ def hosted_of(form: Form) -> Table:
 
 
 def standings_of(form: Form) -> Table:
-    """How the partitions stand after each stage of the steps; without steps what each single loss would do."""
+    """The state of the partitions after each stage of the steps; without steps the effect of each single loss."""
     if not form["steps"]:
         return Table(_RISK, [*(form["eachBroker"] or ()), *(form["eachRack"] or ())])
     names = {"offline": "offlineBefore", "underMinIsr": "underMinIsrBefore", "leaders": "leadersBefore"}
@@ -161,7 +161,7 @@ def standings_of(form: Form) -> Table:
 
 
 def results_of(form: Form) -> Table:
-    """What became of each thing that was to be changed."""
+    """The result of each requested change."""
     return _table(("name", "error", "code", "message"), form["results"])
 
 

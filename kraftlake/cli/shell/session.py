@@ -99,7 +99,7 @@ class Session:
 
     @contextmanager
     def found(self, patterns: Sequence[str]) -> Iterator[list[FoundNode]]:
-        """As `find`; a ClickException at the end of the context where something is missing."""
+        """The same as `find`; raises ClickException at the end of the context where something is missing."""
         found, missing = self.find(patterns)
         yield found
         if missing:

@@ -182,7 +182,7 @@ def pwd(session: Session) -> None:
 @shell_command("at", question="Look at another moment, or show which one it is.")
 @argument("moment", nargs=-1, metavar="[OFFSET|TIME|end]", help="An offset, ISO 8601, now-15m, 07:46, or end.")
 def at(session: Session, moment: Sequence[str]) -> None:
-    """Go to the image after an offset, or at a time (yesterday 23:10), and show its offset and time.
+    """Move to the image after an offset, or at a time (yesterday 23:10), and show its offset and time.
 
     Examples:
         # the cluster after offset 4592

@@ -23,7 +23,7 @@ _BETWEEN: Piece = (" · ", Style.QUIET)
 
 
 _ERASE = "\r\x1b[J"
-"""From the beginning of the line to the end of the screen: also what a narrower terminal has wrapped."""
+"""Erases from the beginning of the line to the end of the screen, with the parts that a narrower terminal wrapped."""
 
 
 class StatusLine:

@@ -1,4 +1,4 @@
-"""What changed partitions make a broker do, from their rows before and after. Imports numpy."""
+"""The actions of a broker on changed partitions, from their rows before and after. Imports numpy."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ class BulkChange(BulkTopics):
         self._of_shard = of_shard
         self._journal = NO_JOURNAL
         self._others: list[Any] = []
-        """Of the values that are replayed what `compiled.replay` passes on: int64[n, 2] each."""
+        """The replayed values that `compiled.replay` passes on: int64[n, 2] each."""
         self._room = zeros("q", 1, 2)
-        """Where `compiled.replay` puts these."""
+        """The buffer that `compiled.replay` writes them to."""
         self.taken_names: list[tuple[str, int]] = []
         """The names that a snapshot gave to a new topic while one of the base had them, with its number."""
 
@@ -100,7 +100,7 @@ class BulkChange(BulkTopics):
         self.replace(alive=of_bytes("B", bytearray([change_state.ANEW]) * topics), dense_flags=flags)
 
     def replay_journaled(self, data: Any, starts: Any, stops: Any) -> tuple[int, RowVersions]:
-        """As `replay`, of values that are all of topics; returns the versions of partitions that they made, too."""
+        """Replays, as `replay`, values of topics alone; returns the versions of partitions that they made, too."""
         from kraftlake.delta.topics.row_versions import row_versions
 
         self.unshare()

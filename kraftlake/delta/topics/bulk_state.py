@@ -51,7 +51,7 @@ class BulkState:
             sparse[topic] = 1
         compiled.sizes_of(table.bounds, sizes)
         self._sparse_partitions = 0
-        """How many partitions of the base have topics whose partition ids are not 0, 1, 2, …."""
+        """The number of partitions of the base in topics whose partition ids are not 0, 1, 2, …."""
         self.base = change_state.Base(base.cells, table.bounds, base.heap, ids, index, sparse)
         directories = _native(b"".join(base.directories))
         self.state: Any = SimpleNamespace(  # in the order of the fields of `State`

@@ -26,7 +26,7 @@ class BulkTopics(BulkState):
 
     @property
     def lives(self) -> Any:
-        """By topic GONE, ALIVE, ANEW or AGAIN (uint8)."""
+        """The state of each topic: GONE, ALIVE, ANEW or AGAIN (uint8)."""
         return self.state.alive[: self.topic_total]
 
     @property

@@ -1,4 +1,4 @@
-"""What changed partitions make a broker do, said of objects.
+"""The actions of a broker on changed partitions, from objects.
 
 The kernel `columns.broker_changes` says the same of rows. Making rows of a few objects would take longer than this.
 """

@@ -1,4 +1,4 @@
-"""Why a record of topics contradicts what a change has made so far: the sentence for it."""
+"""The sentence on why a record of topics contradicts the change so far."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class TopicDeltas:
 
     @classmethod
     def of(cls, change: BulkChange, image: TopicsImage) -> TopicDeltas:
-        """What a change makes of an image."""
+        """The effect of a change on an image."""
         begun, gone = change.begun_and_deleted()
         images = [TopicImage(name=change.topic_name(topic), id=change.topic_id(topic)) for topic in begun]
         changed = {topic.id: TopicDelta(topic) for topic in images}

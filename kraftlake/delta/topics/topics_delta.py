@@ -48,7 +48,7 @@ else:  # an image from columns needs none of them
 ALONE_BELOW: Final = 8
 """Topics of at most one in this many rows of an image are changed alone; else the whole image is."""
 _WIDENED: Final = 3
-"""How often other topics are taken into a change before the whole image is."""
+"""The number of times that topics join a change before the whole image does."""
 
 TOPIC_RECORDS: Final = frozenset((TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord))
 """The record types that `keep` accepts."""

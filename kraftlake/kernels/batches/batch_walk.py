@@ -88,7 +88,7 @@ def split_plain(
 
 @compiled
 def pass_good(data: Bytes) -> tuple[Int64, Int64]:
-    """Go over the whole batches with good CRCs that `data` starts with, of any kind; where they end, the next offset.
+    """Walk over the whole batches of any kind with good CRCs at the start of `data`: their end, the next offset.
 
     The next offset is -1 where there is none. The compiled form of `kraftlake.records.batch_header`.
     """

@@ -1,4 +1,4 @@
-"""What a bulk replay begins with and what it has made so far, as arrays."""
+"""The base of a bulk replay and its state so far, as arrays."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ DONE, STOPPED, GROW, OTHER = range(4)
 STOPPED: the record is a mark of a transaction, contradicts the state, or is not written as our own codec does it.
 """
 GONE, ALIVE, ANEW, AGAIN = range(4)
-"""What a topic is.
+"""The state of a topic.
 
 ANEW: a TopicRecord of a topic that exists has taken its partitions away; AGAIN: the topic was removed, and then created
 with the same id and name.
 """
 HOMES = 1024
 BLOCK = 64
-"""How many records are looked up ahead of their replay, so that the memory that they need comes in together."""
+"""The number of records looked up ahead of their replay, so that the memory that they need comes in together."""
 
 # `counts`: how much of the growing arrays is in use
 N_TOUCHED, N_FRESH, N_TOPICS, N_HEAP, N_DIRECTORIES, N_NAMES, N_ODD, N_OTHERS, N_VERSIONS = range(9)
 LONGEST_LIST, ROWS_NEEDED, VERSIONS_NEEDED, IS_CHECKED, HAS_CLEARED_ELR, HAS_TAKEN_NAMES = range(9, 15)
-"""What a record needs that has no room; and flags.
+"""The room that a record lacks; and flags.
 
 IS_CHECKED: the object codec has written the values; HAS_CLEARED_ELR: there was a ClearElrRecord; HAS_TAKEN_NAMES: a new
 topic has the name of one that exists, as a snapshot may give it.
@@ -50,7 +50,7 @@ COUNTS = 15
 
 
 class Base(NamedTuple):
-    """What the change begins with; read only. `ids` is uint64[T, 2]; `index` finds topics by id (see `index_ids`)."""
+    """The base of the change; read only. `ids` is uint64[T, 2]; `index` finds topics by id (see `index_ids`)."""
 
     rows: IntRows
     starts: Ints
@@ -61,7 +61,7 @@ class Base(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the change has made so far.
+    """The state of the change so far.
 
     Changed rows of the base are held in one of two ways. Sparse, while they are few: `touched` has their numbers,
     `touched_rows` what they are now, and `slots` (one a row of the base) 1 + the place among these. Dense: `dense_rows`

@@ -100,7 +100,7 @@ def index_names(data: Bytes, ends: Longs, hashes: HashesOut, topics: IntsOut) ->
 
 @compiled
 def move_names(hashes: Hashes, topics: Ints, new_hashes: HashesOut, new_topics: IntsOut) -> None:
-    """Put the table of names into a larger one."""
+    """Move the table of names into a larger one."""
     for i in range(len(hashes)):
         if topics[i] != 0:
             at = free_place(new_topics, hashes[i])

@@ -1,4 +1,4 @@
-"""What a replay may keep of each version of a partition."""
+"""The journal of a replay: each version of a partition."""
 
 from __future__ import annotations
 

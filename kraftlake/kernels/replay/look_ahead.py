@@ -16,7 +16,7 @@ from kraftlake.kernels.replay.indexes import find_id, mix
 from kraftlake.kernels.replay.partition_bytes import read_int, read_long
 
 _NONE, _AGAIN, _NAMED = -1, -2, -3
-"""What a record names: no topic that is looked up, the topic of the record before, or another one."""
+"""The topic of a record: none to look up, that of the record before, or another one."""
 _UNKNOWN, _LOST = -1, -2
 """Instead of the number of the last record's topic: nothing is known yet; the topics don't follow one another."""
 
@@ -129,7 +129,7 @@ def _touch_id(ids: Ids, number: Int64) -> Int64:
 
 @inlined
 def _find_places(data: Bytes, starts: Longs, first: Int64, last: Int64, base: Base, state: State) -> None:
-    """Put topics into hints[0], and into hints[1] the places where the partitions are if they are anywhere, or -1."""
+    """Write topics into hints[0], and into hints[1] the places where the partitions are if they are anywhere, or -1."""
     topics: Int64 = len(base.ids)
     topic: Int64 = -1
     begin: Int64 = 0  # the place of a topic's first partition, and how many places there are for its partitions

@@ -11,7 +11,7 @@ from kraftlake.kernels.replay.partition_records import copy_place, is_there
 
 @inlined
 def _did(flags: Int64, unclean: Int64, eligible: Int64) -> Int64:
-    """What the last record has noted of a row, as the journal has it."""
+    """The note of the last record on a row, in the journal's form."""
     did = flags & DIRECTORIES_WRITTEN
     if unclean > 0:
         did |= DID_UNCLEAN
@@ -22,7 +22,7 @@ def _did(flags: Int64, unclean: Int64, eligible: Int64) -> Int64:
 
 @inlined
 def _forget(info: IntRowsOut, r: Int64) -> Int64:
-    """What the last record has noted of a row; it is noted no more."""
+    """Take the note of the last record on a row."""
     did = _did(info[r, 0], info[r, 1], info[r, 2])
     info[r, 0] &= TOUCHED
     info[r, 1] = info[r, 2] = 0
@@ -31,7 +31,7 @@ def _forget(info: IntRowsOut, r: Int64) -> Int64:
 
 @inlined
 def take_did(place: Int64, base: Base, state: State) -> Int64:
-    """What else the last record did to the partition at a place; the state forgets it."""
+    """Take the other effects of the last record on the partition at a place."""
     if place >= len(base.rows):
         return _forget(state.fresh_info, place - len(base.rows))
     if len(state.dense_flags) == 0:
@@ -63,7 +63,7 @@ def note_version(
 
 @compiled
 def heap_size(rows: IntRows, heap: Ints) -> Int64:
-    """How many numbers the lists of the rows take that have theirs in the heap."""
+    """The size, in numbers, of the lists that the rows have in the heap."""
     size: Int64 = 0
     for r in range(len(rows)):
         if rows[r, SHAPE] < 0:
@@ -73,7 +73,7 @@ def heap_size(rows: IntRows, heap: Ints) -> Int64:
 
 @inlined
 def _lists_size(heap: Ints, at: Int64) -> Int64:
-    """How many numbers the lists take that stand in the heap from `at` on."""
+    """The size, in numbers, of the lists in the heap from `at` on."""
     size: Int64 = HEAP_LISTS
     for which in range(HEAP_LISTS):
         size += heap[at + which]

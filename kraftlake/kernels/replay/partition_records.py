@@ -158,7 +158,7 @@ def lacks_room(place: Int64, base: Base, state: State) -> Bool:
 
 @inlined
 def put_place(place: Int64, flags: Int64, base: Base, state: State) -> None:
-    """Put `state.row[0]` at a place, and add to the flags of its partition."""
+    """Write `state.row[0]` to a place, and add to the flags of its partition."""
     if place >= len(base.rows):
         r = place - len(base.rows)
         copy_row(state.row, 0, state.fresh_rows, r)

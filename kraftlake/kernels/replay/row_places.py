@@ -56,7 +56,7 @@ def find_bytes(data: Bytes, wanted: Bytes) -> Int64:
 
 @compiled
 def put_rows(values: IntRows, places: Ints, count: Int64, rows: IntRowsOut) -> None:
-    """Put the first `count` rows at their places."""
+    """Write the first `count` rows to their places."""
     for k in range(count):
         copy_row(values, k, rows, places[k])
 
@@ -70,7 +70,7 @@ def number_places(places: Ints, slots: IntsOut) -> None:
 
 @compiled
 def sizes_of(starts: Ints, sizes: IntsOut) -> None:
-    """How many rows each topic of the base has."""
+    """Count the rows of each topic of the base."""
     for topic in range(len(starts) - 1):
         sizes[topic] = starts[topic + 1] - starts[topic]
 
@@ -136,7 +136,7 @@ def lie_in_order(base: Base, state: State, starts: IntsOut) -> Bool:
 
 @compiled
 def count_rows(base: Base, state: State, sizes: IntsOut) -> None:
-    """How many partitions each topic has; one that is gone has none."""
+    """Count the partitions of each topic; a deleted topic has none."""
     for topic in range(len(base.ids)):
         if state.alive[topic]:
             for place in range(base.starts[topic], base.starts[topic + 1]):
@@ -149,7 +149,7 @@ def count_rows(base: Base, state: State, sizes: IntsOut) -> None:
 
 @inlined
 def _sift(partitions: IntsOut, places: LongsOut, first: Int64, root: Int64, count: Int64) -> None:
-    """Let a partition sink in a heap to where it belongs."""
+    """Sink a partition to its place in a heap."""
     while 2 * root + 1 < count:
         child = 2 * root + 1
         if child + 1 < count and partitions[first + child] < partitions[first + child + 1]:

@@ -22,7 +22,7 @@ from kraftlake.kernels.replay.whole_topics import clear_partitions, end_partitio
 
 @inlined
 def _name_slot(data: Bytes, p: Int64, length: Int64, x: UInt64, state: State) -> Int64:
-    """Where the name at `p` stands in the table of names, whose hash is x, or a free place."""
+    """The slot of the name at `p`, whose hash is x, in the table of names, or a free slot."""
     mask: Int64 = len(state.name_hashes) - 1
     at: Int64 = x & mask
     while state.name_topics[at] != 0:
@@ -277,7 +277,7 @@ def _pass_on(i: Int64, topic: Int64, state: State, others: LongRowsOut) -> None:
 def count_types(
     data: Bytes, starts: Longs, stops: Longs, first: Int64, last: Int64, step: Int64, counts: LongsOut
 ) -> None:
-    """How many values are of each type and, last, the bytes of TopicRecords: of one in `step`."""
+    """Count the values of each type and, last, the bytes of TopicRecords, in one value of `step`."""
     block = first
     while block < last:
         i = block + (block - first) // step * 7919 % step  # which one differs, as logs repeat themselves

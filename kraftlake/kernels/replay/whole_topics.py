@@ -1,4 +1,4 @@
-"""What records of a whole topic make of its partitions: its end, a new beginning, no eligible leader replicas."""
+"""The effect of records of a whole topic on its partitions: its end, a new beginning, no eligible leader replicas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.kernels.replay.row_lists import change_epochs, store_row
 
 @inlined
 def _of_base(topic: Int64, base: Base) -> Int64:
-    """How many partitions a topic has in the base."""
+    """The number of partitions of a topic in the base."""
     return base.starts[topic + 1] - base.starts[topic] if topic < len(base.ids) else 0
 
 

@@ -106,7 +106,7 @@ class CommittedTail:
 
 
 def retried(read: Callable[[], T]) -> T:
-    """What reading a directory gives, tried again where its node deletes a file meanwhile."""
+    """The result of reading a directory, tried again if its node deletes a file meanwhile."""
     for _ in range(_ATTEMPTS - 1):
         with suppress(RemovedFileError):
             return read()

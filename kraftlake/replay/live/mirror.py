@@ -20,7 +20,7 @@ from kraftlake.replay.reading.progress import Progress, no_progress
 
 _ATTEMPTS: Final = 8
 _EPOCHS_TRIED: Final = 64
-"""How many epochs are tried to find that of the oldest snapshot, which no answer tells."""
+"""The number of epochs that are tried to find that of the oldest snapshot, which no answer contains."""
 
 
 class _BeginningGoneError(Exception):

@@ -35,7 +35,7 @@ class LiveLog(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing comes, as a sentence, while that may pass; None where nothing is wrong."""
+        """The reason why no records arrive, as a sentence, while that may pass; None if nothing is wrong."""
         ...
 
     def step(self) -> Sequence[RecordBatch]:

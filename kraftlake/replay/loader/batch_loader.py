@@ -151,7 +151,7 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
             self.leave_out(offset, type_of(message), error)
 
     def leave_out(self, offset: int, type_: str, error: KraftlakeError) -> None:
-        """As in LogPosition; the error names the snapshot that is being loaded."""
+        """The same as in LogPosition; the error names the snapshot that is being loaded."""
         if self._snapshot is not None:
             error = type(error)(f"Snapshot {self._snapshot}: {error}")
         super().leave_out(offset, type_, error)
@@ -304,7 +304,7 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
         return self.take_change()[1]
 
     def take_change(self) -> tuple[MetadataDelta, MetadataImage]:
-        """As `take_image`, with the delta that leads from the last image to it."""
+        """The same as `take_image`, with the delta that leads from the last image to it."""
         image = self._apply(self.last)
         delta = self.delta
         self._begin_delta(image)

@@ -39,7 +39,7 @@ class CachedImage:
 
 
 def cache_path(lake: Path, snapshot: LakeSnapshot) -> Path:
-    """Where the columns of a snapshot lie."""
+    """The file of a snapshot's columns."""
     return lake / FOLDER / f"{snapshot.end_offset:020d}-{snapshot.epoch:010d}.arrow"
 
 
@@ -93,7 +93,7 @@ def quorum_to_json(quorum: QuorumState) -> dict[str, Any]:
 
 
 def quorum_from_json(form: dict[str, Any]) -> QuorumState:
-    """What `quorum_to_json` was made of; raises ValueError for other content."""
+    """The inverse of `quorum_to_json`; raises ValueError for other content."""
     voters = None
     if form["voters"] is not None:
         from kraftlake.records.control_records import VotersRecord

@@ -41,7 +41,7 @@ _TOPICS_SCHEMA = pa.schema(
 """The fields of PackedTopics."""
 
 SCHEMA = _TOPICS_SCHEMA.append(pa.field("records", pa.large_list(_BYTES)))
-"""Those, and `records`: values of the wire for all that is not topics."""
+"""The columns of topics, and `records`: values of the wire for all that is not topics."""
 
 
 def topics_to_arrow(topics: TopicsImage) -> pa.RecordBatch:
@@ -117,7 +117,7 @@ def to_file(batch: pa.RecordBatch, facts: Mapping[str, Any]) -> pa.Buffer:
 
 
 def from_file(content: pa.Buffer) -> tuple[pa.RecordBatch, Any]:
-    """What `to_file` was made of; raises KeyError, ValueError or pa.ArrowException for other content."""
+    """The inverse of `to_file`; raises KeyError, ValueError or pa.ArrowException for other content."""
     reader = pa.ipc.open_file(content)
     return reader.get_batch(0).replace_schema_metadata(None), json.loads(reader.schema.metadata[_FACTS])
 

@@ -46,7 +46,7 @@ class MetadataLoaderMetrics:
 
     @property
     def lag(self) -> int:
-        """How many offsets that are known to be committed have not been applied yet."""
+        """The number of committed offsets that have not been applied yet."""
         end = self.last_applied.offset + 1
         return 0 if self.high_watermark is None else max(0, self.high_watermark - end)
 

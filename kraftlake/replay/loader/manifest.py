@@ -1,4 +1,4 @@
-"""What a publisher gets with an image and a metadata delta: the change's origin, and the quorum's leader."""
+"""The manifest of an image and a metadata delta for publishers: the change's origin, and the quorum's leader."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ class MetadataLoader:
     def _gathered(
         self, loader: MetadataBatchLoader, reader: LogReader | None, gather: Callable[[], None]
     ) -> tuple[MetadataDelta, MetadataImage] | None:
-        """Go on with a loader after it has gathered something in bulk: the change; None where that stopped it.
+        """Continue with a loader that has gathered records in bulk: the change; None if that stopped it.
 
         Where a read is refused, nothing has changed.
         """
@@ -387,6 +387,6 @@ class MetadataLoader:
 
 
 def _find_leader(loader: MetadataBatchLoader, reader: LogReader | None) -> None:
-    """Look up in the log who leads where that was not in what was loaded: a snapshot does not say it."""
+    """Find the leader in the log if the loaded records do not name it, as those of a snapshot."""
     if loader.quorum.leader_id is None and reader is not None and loader.last_offset < reader.end_offset:
         loader.quorum = attrs.evolve(loader.quorum, leader_id=leader_at(reader, loader.last_offset))

@@ -39,5 +39,5 @@ class MetadataPublisher(Protocol):
         return
 
     def close(self) -> None:
-        """There will be no more calls; does nothing by default."""
+        """Called last; does nothing by default."""
         return

@@ -1,4 +1,4 @@
-"""Where the metadata deltas of a log end: at its batches, except inside of metadata transactions. Imports numpy."""
+"""The ends of the metadata deltas of a log: at its batches, except inside of metadata transactions. Imports numpy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DeltaBoundaries:
 
     @classmethod
     def joined(cls, some: Sequence[DeltaBoundaries]) -> DeltaBoundaries:
-        """Those that follow each other; at least one."""
+        """The boundaries of consecutive parts; at least one."""
         if len(some) == 1:
             return some[0]
         names = [field.name for field in attrs.fields(cls)]
@@ -59,7 +59,7 @@ class DeltaBoundaries:
         )
 
     def by_offset(self, records: EffectiveRecords) -> DeltaBoundaries:
-        """Those where each offset at which one of the deltas' records takes effect, but no no-op, ends a delta."""
+        """The boundaries with a delta's end at each offset at which a record other than a no-op takes effect."""
         last = self.offsets.max(initial=-1)
         effective = records.effective[(records.effective < last) & ~records.are_no_ops()]
         offsets = np.sort(np.concatenate((self.offsets, effective)))
@@ -76,7 +76,7 @@ class DeltaBoundaries:
         opened: Sequence[tuple[int, bool]],
         leaders: Sequence[tuple[int, int]],
     ) -> DeltaBoundaries:
-        """Those of a part of the log and its batches; its `records` are given as if each stood alone.
+        """The boundaries of a part of the log and its batches; its `records` are given as if each stood alone.
 
         A delta ends with each batch after which no transaction is open, and before each record that begins one.
         `opened` says from which offsets on a transaction is open or not, the first of them in front of the part.

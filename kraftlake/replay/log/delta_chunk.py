@@ -1,4 +1,4 @@
-"""What a replay of the log gives: whole metadata deltas as columns, and where they begin. Imports numpy."""
+"""The results of a replay of the log: whole metadata deltas as columns, and their begin. Imports numpy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DeltaChunk:
 
 @attrs.frozen(kw_only=True, eq=False)
 class LogBegin:
-    """Where a table goes on: the `image` that it covers.
+    """The begin of a table's next rows: the `image` that it covers.
 
     `is_load`: it covers nothing, and the image is the snapshot that a log begins with which starts above 0: loading it
     is the first delta. `any_delta`: the log has at least one delta up to there.

@@ -45,13 +45,13 @@ class EffectiveRecords:
     times: Any
 
     def are_of(self, kinds: Iterable[int]) -> Any:
-        """Which records (bool) are of some kinds."""
+        """A mask (bool) of the records of some kinds."""
         wanted = np.zeros(_KINDS + 1, np.bool_)  # the last place is that of UNKNOWN_KIND
         wanted[[*kinds]] = True
         return wanted[self.kinds]
 
     def are_no_ops(self) -> Any:
-        """Which records (bool) are no-ops."""
+        """A mask (bool) of the no-op records."""
         return are_no_ops(self.data, self.starts, self.stops)
 
     def where(self, chosen: Any) -> EffectiveRecords:

@@ -1,4 +1,4 @@
-"""How far a log was replayed: the order of its batches, the open transaction, the quorum, and what was left out."""
+"""The position of a replay in a log: the order of batches, the open transaction, the quorum, skipped records."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class LogPosition(Generic[T]):
 
 
 def order_fault(base_offset: int, epoch: int, *, last: int, last_epoch: int) -> ReplayError | None:
-    """What is wrong with a batch with these numbers behind the offset `last`, whose epoch is `last_epoch`; or None.
+    """The fault of a batch with these numbers behind the offset `last`, whose epoch is `last_epoch`; or None.
 
     What a log may lack at offset 0 is no part of any image: see `has_beginning`.
     """

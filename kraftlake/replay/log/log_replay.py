@@ -195,7 +195,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
         return chain.from_iterable(self.steps(reader, to_offset))
 
     def steps(self, reader: LogReader, to_offset: int) -> Iterator[Iterator[DeltaChunk]]:
-        """As `read`, the deltas of a bounded number of batches at once; each is to be iterated before the next."""
+        """Yields, as `read`, the deltas of a bounded number of batches; each is to be iterated before the next."""
         first = self.last_offset + 1
         parts = (cut(part, first, to_offset) for part in chunks_of(reader, first, to_offset, self.lost))
         for part in parts:
@@ -213,7 +213,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
         return [*self.take_parts(values_of_rows(rows))]
 
     def take_parts(self, parts: Iterable[LogPart], *, in_one_delta: bool = False) -> Iterator[DeltaChunk]:
-        """As `take`, of parts of the log; what getting them raises is raised after the deltas before it.
+        """Takes parts of the log, as `take`; an error of `parts` is raised after the deltas before it.
 
         `in_one_delta`: all deltas of the parts count as one.
         """

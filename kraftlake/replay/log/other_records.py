@@ -25,7 +25,7 @@ _PASSED_OVER: Final = frozenset((*TOPIC_KINDS, NoOpRecord.API_KEY))
 
 @attrs.frozen(kw_only=True, eq=False)
 class OtherChange:
-    """What the records that take effect at one offset make of all parts of the image but the topics.
+    """The effect of the records of one offset on all parts of the image but the topics.
 
     `delta` is the number of their metadata delta, `time` that of the offset's batch (epoch ms, -1 for none). `change`
     has led from `change.image` to `image`, both without topics; `messages` are the records. The configs of a topic are

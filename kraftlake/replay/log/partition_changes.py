@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Names(NamedTuple):
-    """What the numbers in rows and columns stand for: string arrays, by number.
+    """The strings that numbers in rows and columns stand for: arrays, by number.
 
     `topics` are the topics' names and `ids` their ids, `directories` the ids of log directories; ids are in Kafka's
     22-character base64.
@@ -55,7 +55,7 @@ class Heaps(NamedTuple):
 
 @attrs.frozen(kw_only=True, eq=False)
 class PartitionChanges:
-    """What records make of partitions: n changes, in the order of the log. Self-contained and never modified.
+    """The changes of partitions by records: n changes, in the order of the log. Self-contained and never modified.
 
     A change is what all records that take effect at one offset make of one partition (`by_delta`: all records of one
     metadata delta). By change: `offsets` and `times` (int64; epoch ms, -1 for none) say where it takes effect, `deltas`

@@ -72,7 +72,7 @@ class PartitionStore:
         self._undone: tuple[Any, Any] = (newest[:0], packed.rows[:0])
         """The places that records have changed which were not folded, and the rows in front of these."""
         self._alive = np.ones(len(self._sizes), np.bool_)
-        """Which topics exist, by number."""
+        """A mask of the topics that exist, by number."""
         self._names = Names(*[pa.array([], pa.string())] * 3)
 
     @property
@@ -221,7 +221,7 @@ class PartitionStore:
         return ReplayError(f"{place_of(message, offset)}{fault_of(self._change, message)}", offset=offset)
 
     def _alive_after(self, created: Any, removed: Any) -> Any:
-        """Which topics exist after the records that created or removed some, in their order."""
+        """A mask of the topics that exist after the records that created or removed some, in their order."""
         alive = _grown(self._alive, self._change.topic_total)
         events = [(*each, True) for each in created.tolist()] + [(*each, False) for each in removed.tolist()]
         for _, topic, exists in sorted(events):

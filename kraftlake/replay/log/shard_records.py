@@ -70,7 +70,7 @@ class ShardRecords:
     def of_cells(
         cls, first: int, *, payload: Any, sizes: Any, offsets: Any, control: Any, batches: Any
     ) -> ShardRecords:
-        """What `cells` has given; it keeps the memory of the payload."""
+        """The inverse of `cells`; keeps the memory of the payload."""
         stops = np.cumsum(np.frombuffer(sizes, np.int32), dtype=np.int64)
         starts = np.zeros(len(stops), np.int64)
         starts[1:] = stops[:-1]

@@ -116,7 +116,7 @@ def _batch_of(data: bytes | memoryview, header: BatchHeader) -> LogBatch:
 
 
 def headers(data: bytes, position: int = 0) -> Iterator[tuple[int, int, BatchHeader]]:
-    """Where the whole batches from `position` on begin and end, and their headers.
+    """The begins, ends and headers of the whole batches from `position` on.
 
     A last batch that is cut off, as in a fetch response, is left out. Raises CorruptRecordError for bytes that are no
     batch of format v2, UnsupportedForMessageFormatError where they are a whole message of an older one.

@@ -50,7 +50,7 @@ class BrokerLife(NodeLife):
         """Process the first image, before the broker asks to be unfenced."""
 
     def _live(self, closing: ExitStack) -> None:
-        """Be a broker.
+        """Run a broker.
 
         Raises UsageError for a log directory that can't be this broker's, KafkaStorageError where none can be used,
         EnvironmentFaultError where the listener can't be opened.

@@ -90,7 +90,7 @@ class ControllerServer(NodeLife):
         """The listeners, in the order of the configuration."""
 
     def _live(self, closing: ExitStack) -> None:
-        """Be a controller.
+        """Run a controller.
 
         Raises LakeError for what is no controlled lake, or where another process is its controller of this id;
         EnvironmentFaultError where a listener can't be opened.

@@ -58,7 +58,7 @@ class ClusterCounter:
 
 
 def _counted(broker: BrokerRegistration | None) -> Any:
-    """What a broker adds to the counts of brokers."""
+    """The share of a broker in the counts of brokers."""
     flags = (False,) * 3 if broker is None else (not broker.fenced, broker.fenced, broker.in_controlled_shutdown)
     return np.array(flags, np.int64)
 

@@ -1,4 +1,4 @@
-"""By how much deltas change the counts of a cluster, by shard and merged. Imports numpy."""
+"""The changes of a cluster's counts by deltas, by shard and merged. Imports numpy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CountChanges:
 
     @classmethod
     def of_chunk(cls, chunk: DeltaChunk) -> CountChanges:
-        """Those of the deltas of a chunk that change a count, or have an election."""
+        """The changes by the deltas of a chunk that change a count, or have an election."""
         changes = topic_counts(chunk.partitions, len(chunk.boundaries))
         some = np.flatnonzero(changes.any(axis=1))
         return cls(chunk.boundaries.where(some), changes[some])
@@ -34,7 +34,7 @@ class CountChanges:
 
     @classmethod
     def joined(cls, some: Sequence[CountChanges]) -> CountChanges:
-        """Those of shards, and of parts of a log: each delta once, in order, as the first of them has it."""
+        """The changes of shards, and of parts of a log, merged: each delta once, in order, as the first has it."""
         none = cls.none_in(DeltaBoundaries.single(-1, -1, -1).part(0, 0))
         boundaries = DeltaBoundaries.joined([each.boundaries for each in (none, *some)])
         offsets, first, numbers = np.unique(boundaries.offsets, return_index=True, return_inverse=True)

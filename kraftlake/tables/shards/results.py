@@ -1,4 +1,4 @@
-"""What the tasks of shards give, as rows of a few cells. Needs no Spark."""
+"""The results of the tasks of shards, as rows of a few cells. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def read_stream(cell: pa.Buffer | bytes) -> pa.Table:
 
 
 def unpickled(cell: bytes) -> Any:
-    """What a task of this run has pickled."""
+    """The result that a task of this run has pickled."""
     return pickle.loads(cell)  # noqa: S301 - of a task that this process has sent out
 
 
@@ -105,7 +105,7 @@ class Results:
 
     @classmethod
     def of(cls, rows: pa.Table) -> Results:
-        """From rows with columns of RESULT_SCHEMA, in any order. Raises the error of a reader."""
+        """Made from rows with columns of RESULT_SCHEMA, in any order. Raises the error of a reader."""
         tables = [read_stream(cell.as_buffer()) for cell in rows["driver"] if cell.is_valid]
         chunks = [chunk for table in tables for batch in table.to_batches() for chunk in chunks_of(batch)]
         raise_first(bytes(chunk.payload).decode() for chunk in chunks if chunk.part == Part.FAULT)
@@ -117,7 +117,7 @@ class Results:
 
     @property
     def facts(self) -> list[bytes]:
-        """What the driver has to know of the shards, by shard."""
+        """The results of the shards that the driver needs, by shard."""
         facts: list[bytes] = self.rows["facts"].to_pylist()
         return facts
 

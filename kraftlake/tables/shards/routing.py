@@ -184,7 +184,7 @@ def shards_of(data: Any, starts: Any, stops: Any, control: Any, shards: int) -> 
 
 
 def _end_of_name(value: bytes) -> int:
-    """Where the name in a TopicRecord's value ends; -1 where there is none."""
+    """The end of the name in a TopicRecord's value; -1 if there is none."""
     try:
         length, start = read_uvarint(value, 3)
     except (IndexError, MalformedError):

@@ -43,7 +43,7 @@ class LogPiece:
     high: int
 
     def rows(self, log: MetadataLog) -> Iterator[pa.Table]:
-        """Its rows with BATCH_COLUMNS, in tables of whole batches."""
+        """The piece's rows with BATCH_COLUMNS, in tables of whole batches."""
         for rows in log.batch_rows(self.first, self.last, columns=BATCH_COLUMNS):
             offsets = rows.column("offset")
             begins = pc.max_element_wise(rows.column("batch"), self.low)
@@ -65,7 +65,7 @@ class SnapshotBase:
 
     @classmethod
     def of(cls, snapshot: LakeSnapshot) -> SnapshotBase:
-        """That of a lake's snapshot."""
+        """The piece of a lake's snapshot."""
         return cls(
             name=snapshot.name,
             at=snapshot_provenance(snapshot),
@@ -76,7 +76,7 @@ class SnapshotBase:
 
 @attrs.frozen(kw_only=True)
 class ShardPlan:
-    """What shards take: the snapshot `base` and the log after it make their states, or files do; then comes a step.
+    """The input of shards: the snapshot `base` and the log after it make their states, or files do; then comes a step.
 
     `pieces` are read side by side; the records of the step are of `Part.STEP`. `all_shards`: each shard gets an empty
     chunk of the step, so that it has a task. `topics_only` is that of Router. It can be sent to other processes.
@@ -96,7 +96,7 @@ class ShardPlan:
 
     @property
     def base_at(self) -> MetadataProvenance:
-        """Where the base ends."""
+        """The end of the base."""
         return MetadataProvenance.EMPTY if self.base is None else self.base.at
 
     def is_sound(self, checks: Sequence[Chunk]) -> bool:

@@ -71,7 +71,7 @@ class ShardTask:
     def run(
         self, shard: int, chunks: Iterable[Chunk], base_at: MetadataProvenance = MetadataProvenance.EMPTY
     ) -> tuple[ShardDone, CountChanges]:
-        """Do the work of a shard, with its chunks in order; `base_at` is where the snapshot among them ends.
+        """Run the task of a shard on its chunks in order; `base_at` is the end of the snapshot among them.
 
         Raises what a replay raises, with its offset, and LakeError if the lake can't be read or written.
         """

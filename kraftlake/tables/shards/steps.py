@@ -1,4 +1,4 @@
-"""What shards, and the driver, make of a step of a log whose topics are dealt out to shards. Imports numpy.
+"""The rows that shards, and the driver, make of a step of a log whose topics are dealt out to shards. Imports numpy.
 
 A shard makes the rows of its topics and says by how much they change the cluster's counts; the driver makes the rows of
 all else.

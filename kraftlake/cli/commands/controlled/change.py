@@ -50,7 +50,7 @@ class LakeChange:
         return controller
 
     def run(self, request: Callable[..., ControllerResult[T]], *words: Any, **named: Any) -> T:
-        """What the controller answers to a request."""
+        """The controller's answer to a request."""
         return self.controller.run(lambda state: request(state, *words, **named))
 
     def result(self, name: str, error: ApiError | None = None, /, **told: Any) -> None:
@@ -116,7 +116,7 @@ def change_group(question: str) -> Callable[[Callable[[], None]], Group]:
 
 
 def changing(group: Group, question: str, name: str = "") -> Callable[[Callable[..., None]], Command]:
-    """As `command`, for one of a group that changes a lake: the function gets a `LakeChange` in place of the `Call`.
+    """Declares, as `command`, a command of a group that changes a lake; the function gets a `LakeChange`, not a `Call`.
 
     The command has the function's name unless it is given another.
     """

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from kraftlake.cli.options.parameters import TIME, TYPES
-from kraftlake.cli.output.terminal import Terminal
+from kraftlake.cli.output.formats import json_text
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.visible import visible
 from kraftlake.cli.output.words import amount, moment, size
@@ -92,9 +92,9 @@ def test_any_other_text_is_refused_as_a_record_type(text: str) -> None:
         TYPES.convert(text, None, None)
 
 
-def test_numbers_that_json_lacks_are_written_as_strings(capsys: pytest.CaptureFixture[str]) -> None:
-    Terminal().json({"a": [float("nan"), {"b": float("-inf")}, 1.5], "c": float("inf")})
-    assert capsys.readouterr().out == '{"a":["NaN",{"b":"-Infinity"},1.5],"c":"Infinity"}\n'
+def test_numbers_that_json_lacks_are_written_as_strings() -> None:
+    text = json_text({"a": [float("nan"), {"b": float("-inf")}, 1.5], "c": float("inf")})
+    assert text == '{"a":["NaN",{"b":"-Infinity"},1.5],"c":"Infinity"}'
 
 
 @pytest.mark.parametrize("name", RECORD_TYPES)

@@ -33,7 +33,8 @@ def change(**fields: Any) -> r.PartitionChangeRecord:
 
 
 def by_columns(source: Source, at: int) -> list[Any] | None:
-    return partitions_since(source, source.image(at).to_json()["topics"], begins_of(source, at)[0], at)
+    found = partitions_since(source, source.image(at).to_json()["topics"], begins_of(source, at)[0], at)
+    return None if found is None else [(name, number, since) for name, number, since, _ in found]
 
 
 def by_record(source: Source, at: int) -> list[Any]:

@@ -18,9 +18,9 @@ ROWS = 1000
 
 
 def _with_process(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import kraftlake.records  # the executors' Python has what the driver's has
+    from kraftlake.records.metadata_records import METADATA_RECORDS  # the executors' Python has what the driver's has
 
-    assert kraftlake.records.METADATA_RECORDS
+    assert METADATA_RECORDS
     for batch in batches:
         yield pa.RecordBatch.from_arrays(
             [batch.column("id"), pa.array([os.getppid()] * batch.num_rows, pa.int64())], ["id", "executor"]

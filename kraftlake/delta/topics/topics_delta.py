@@ -224,16 +224,16 @@ class TopicsDelta:
 
     def _named_by(self, records: list[Any]) -> dict[Uuid, TopicImage] | None:
         """The topics of the image that records name; None if one names them all."""
-        ids, names = set(), set()
+        ids, names = dict[Uuid, None](), dict[str, None]()  # in the order of the records
         for record in records:
             if type(record) is ClearElrRecord:
                 if not record.topic_name:
                     return None
-                names.add(record.topic_name)
+                names[record.topic_name] = None
             else:
-                ids.add(record.topic_id)
+                ids[record.topic_id] = None
                 if type(record) is TopicRecord:
-                    names.add(record.name)
+                    names[record.name] = None
         named = [*map(self.image.get_topic_by_id, ids), *map(self.image.get_topic, names)]
         return {topic.id: topic for topic in named if topic is not None}
 

@@ -23,7 +23,7 @@ _OPERATIONS = (
 )  # fmt: skip
 
 
-@change_group("LakeChange the configs of topics, brokers, groups and client metrics.")
+@change_group("Change the configs of topics, brokers, groups and client metrics.")
 def configs() -> None:
     """Change dynamic configs, checked as Kafka checks them.
 
@@ -90,7 +90,7 @@ def _resource(text: str) -> ConfigResource:
     return ConfigResource(_TYPES[kind], name)
 
 
-@change_group("LakeChange the quotas of users, client ids and addresses.")
+@change_group("Change the quotas of users, client ids and addresses.")
 def quotas() -> None:
     """Change client quotas.
 

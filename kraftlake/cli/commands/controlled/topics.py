@@ -116,7 +116,7 @@ def elect(change: LakeChange, *, partitions: tuple[tuple[str, int], ...], unclea
         change.result(f"{name}-{number}", error, leader=leader)
 
 
-@changing(topics, "LakeChange an ISR, as the leader would.")
+@changing(topics, "Change an ISR, as the leader would.")
 @_PARTITION
 @argument("replicas", type=BROKERS, metavar="IDS", help="The brokers that are in sync: 1,2,3.")
 def isr(change: LakeChange, *, partition: tuple[str, int], replicas: tuple[int, ...]) -> None:

@@ -141,8 +141,8 @@ def test_a_terminal_shows_the_nodes_and_ctrl_c_ends_them(tmp_path: Path) -> None
         screen.press_ctrl_c()
         assert wait_until(lambda: (screen.shows("$"), screen.process.poll() is not None)[1], "it has ended")
         assert screen.process.returncode == 0
-        assert screen.shows(r"broker 1 +\S+ +left")
-        assert screen.shows(r"controller 101 +\S+ +left")
+        wait_until(lambda: screen.shows(r"broker 1 +\S+ +left"), "the broker has left")
+        wait_until(lambda: screen.shows(r"controller 101 +\S+ +left"), "the controller has left")
 
 
 def test_a_node_that_cannot_start_ends_the_command(tmp_path: Path) -> None:

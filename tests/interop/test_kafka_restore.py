@@ -44,6 +44,7 @@ def test_a_node_that_was_killed_comes_back_from_a_lake_of_its_own_log_as_a_dynam
         at = kraftlake.open(lake).last_image_offset
         assert kraftlake.open(lake).image().features.is_elr_enabled
         node.admin.create_topics([NewTopic("later", 1, 1)])["later"].result()
+        produced(node.bootstrap, "later", [b"its folder is there"])
         acked += produced(node.bootstrap, "orders", [b"later %d" % number for number in range(50)])
         with pytest.raises(NotASourceError, match="a node runs on"):
             read_broker_directory(node.log_directory)

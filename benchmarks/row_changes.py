@@ -1,4 +1,4 @@
-"""What a change of topics costs in the kernels' loop, with and without a journal, and one change of a small image.
+"""What a change of topics costs in the kernels' loop, with and without a journal, and small changes of small images.
 
     python -m benchmarks.row_changes            # a million partitions; seconds
 
@@ -92,7 +92,13 @@ def bulk() -> None:
 
 
 def single() -> None:
-    """One change of a small image."""
+    """Small changes of small images."""
+    new_id = Uuid(bytes(14) + b"\1\1")
+    created = [r.TopicRecord(name="new", topic_id=new_id)]
+    created += [
+        r.PartitionRecord(partition_id=p, topic_id=new_id, directories=_HOMES, **_NEW) for p in range(PARTITIONS)
+    ]
+    removed = r.RemoveTopicRecord(topic_id=Uuid(bytes(15) + b"\7"))
     record = r.PartitionChangeRecord(partition_id=3, topic_id=Uuid(bytes(15) + b"\7"), leader=2, isr=(2, 3))
     for topics in SMALL:
         delta = TopicsDelta(TopicsImage.EMPTY)
@@ -102,14 +108,22 @@ def single() -> None:
             for p in range(PARTITIONS):
                 delta.keep(r.PartitionRecord(partition_id=p, topic_id=topic_id, directories=_HOMES, **_NEW))
         image = delta.apply()
-        microseconds = least(lambda image=image: change(image, record), 20_000) * 1e6  # type: ignore[misc]
-        print(f"{topics * PARTITIONS:6} partitions {microseconds:8.1f} µs a change")
+        changes: dict[str, Callable[[], TopicsImage]] = {
+            "a change of a partition": lambda image=image: change(image, [record]),  # type: ignore[misc]
+            "a created topic": lambda image=image: change(image, created),  # type: ignore[misc]
+            "a removed topic": lambda image=image: change(image, [], removed),  # type: ignore[misc]
+        }
+        for what, call in changes.items():
+            print(f"{topics * PARTITIONS:6} partitions, {what:24} {least(call, 20_000) * 1e6:8.1f} µs")
 
 
-def change(image: TopicsImage, record: r.PartitionChangeRecord) -> TopicsImage:
-    """The image after one record."""
+def change(image: TopicsImage, records: list[Any], removed: r.RemoveTopicRecord | None = None) -> TopicsImage:
+    """The image after some records, or a removed topic."""
     delta = TopicsDelta(image)
-    delta.keep(record)
+    for record in records:
+        delta.keep(record)
+    if removed is not None:
+        delta.replay_remove_topic(removed)
     return delta.apply()
 
 

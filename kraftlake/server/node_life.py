@@ -1,4 +1,4 @@
-"""The life of a node's process: from its start until it is told to stop, or ends by itself."""
+"""The life of a node's process: from its start until it is asked to stop, or ends by itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
 
 
 class NodeEndedError(KraftlakeError):
-    """The node has ended although nobody asked it to."""
+    """The node has ended without being asked to."""
 
 
 class NodeLife(ABC):
@@ -56,7 +56,7 @@ class NodeLife(ABC):
             raise NodeEndedError(f"{self._named} has ended: {self._ended}.")
 
     def end(self, why: str) -> None:
-        """End the node; `why` is told by `run`."""
+        """End the node; `run` raises `why` as the reason."""
         self._ended = self._ended or why
 
     def _handle(self, frame: bytes, peer: Peer, respond: Respond) -> None:
@@ -67,5 +67,5 @@ class NodeLife(ABC):
             self.dispatcher.handle(frame, peer, respond)
 
     def _tell(self, event: str, fault: BaseException) -> None:
-        """Log what went wrong with a request."""
+        """Log the fault of a request."""
         self._log.warning(event, cause=f"{type(fault).__name__}: {fault}")

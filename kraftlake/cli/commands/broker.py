@@ -70,7 +70,7 @@ def broker(
     There it serves nobody: a partition that it leads is unavailable. Put it last in the lists of replicas. Elected
     nevertheless, it leaves, so that another replica leads; where no other one is in sync, it stays and says so.
     A second Ctrl-C ends it without waiting for the controllers, with exit code 1.
-    What it does is told on stderr.
+    It logs what it does on stderr.
 
     Examples:
         # broker 1 of the cluster of a lake, for clients on this machine

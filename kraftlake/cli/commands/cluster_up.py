@@ -71,7 +71,7 @@ def up(
     each event.
 
     Ctrl-C ends the brokers by a controlled shutdown, then the standby controllers, then the active one; a second one
-    ends all within seconds. A node that ends by itself is not started again: its last lines are told, it is shown as
+    ends all within seconds. A node that ends by itself is not started again: its last lines are printed, it is shown as
     down, and the others go on. Before all nodes were up, it ends the command. Nodes never outlive this process, on
     Linux not even where it is killed.
 
@@ -138,7 +138,7 @@ def _watch(running: ClusterUp, view: ClusterView, stop: threading.Event, again: 
             view.ended(node)
             if not was_up and not is_leaving:
                 raise click.ClickException(
-                    f"{node.plan.name} has ended before the cluster was up: {node.ending}; all that it told is in "
+                    f"{node.plan.name} has ended before the cluster was up: {node.ending}; all its output is in "
                     f"{node.plan.log_file}"
                 )
         if running.is_over:

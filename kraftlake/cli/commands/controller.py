@@ -46,7 +46,7 @@ def controller(
     controller also keeps the lake compact, and makes snapshots.
 
     Brokers find the active controller by the addresses of any of them. Of Kafka's settings those count that a
-    controller heeds; all others are named in a warning. What it does is told on stderr.
+    controller heeds; all others are named in a warning. It logs what it does on stderr.
 
     Examples:
         # controller 100 of a new lake

@@ -29,11 +29,11 @@ def follow(call: Call, config: str, *, check: bool) -> None:
     tables = true (keep the derived tables up as well). [metrics] has the port at which Prometheus finds metrics of
     each cluster on this machine. Paths begin at the folder of the file; docs/examples/clusters.toml is one.
 
-    What is wrong with the file is told before anything starts. After that the trouble of one cluster is told in the
+    What is wrong with the file is said before anything starts. After that the trouble of one cluster is said in the
     logs, on stderr, and in the metrics, and the others go on.
 
     Examples:
-        # follow what the file says, until it is told to end
+        # follow what the file says, until SIGTERM or Ctrl-C
         kraftlake follow clusters.toml
         # check the file alone
         kraftlake follow --check clusters.toml

@@ -143,7 +143,7 @@ class Call:
         return opened
 
     def warn_changes_begin(self, source: Source, what: str) -> None:
-        """Warn where what is told of a whole log begins later than its records; `what` is such as `events begin`."""
+        """Warn where the answers on a whole log begin later than its records; `what` is such as `events begin`."""
         begin = source.changes_begin
         if begin > source.start_offset:
             self.terminal.warn(

@@ -49,8 +49,8 @@ class BulkChange(BulkTopics):
     """The effect of records on `base`, as rows.
 
     Touched rows are changed rows of the base; fresh rows are those of new partitions. A *place* is a number that counts
-    the touched rows, then the fresh ones. Source of the semantics: `ObjectChange` and `TopicDelta`, also of `of_log`.
-    `of_shard`: a ClearElrRecord may name a topic that is not here.
+    the touched rows, then the fresh ones. `of_log` is that of TopicsDelta. `of_shard`: a ClearElrRecord may name a
+    topic that is not here.
     """
 
     def __init__(self, base: PackedTopics, *, of_log: bool = False, of_shard: bool = False) -> None:

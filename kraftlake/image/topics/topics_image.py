@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
@@ -249,6 +250,7 @@ class TopicsImage:
             numbers = self._base.table.by_id
             left_out = [numbers[topic_id] for topic_id in self._by_id if topic_id in numbers]
         topics = [(t.name, t.id, t.partitions) for t in self._by_id.values() if t is not None]
+        topics.sort(key=itemgetter(0))  # rpds orders a map by hashes that are other ones in each process
         return pack(self._base or EMPTY, left_out, dict((self._rows or HashTrieMap()).items()), topics)
 
     def may_differ(self, other: TopicsImage) -> Iterable[str]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kraftlake.delta.metadata_delta import MetadataDelta
@@ -39,7 +39,7 @@ RECORDS = st.lists(
 )
 
 
-@pytest.fixture(params=["alone", "all"], scope="module")
+@pytest.fixture(params=["alone", "all"])
 def many(request):
     """Whether the topics that records name are changed alone, or the whole image is."""
     with topics_are_changed_alone(alone=request.param == "alone"):
@@ -112,6 +112,7 @@ def base_of(records, packed):
     return MetadataImage(provenance=HERE, topics=TopicsImage.with_rows(image.topics.rows())) if packed else image
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the same for every example
 @given(before=RECORDS, records=RECORDS, looks=st.sets(st.integers(0, 39), max_size=4), packed=st.booleans())
 def test_records_that_wait_for_a_look_make_what_one_by_one_makes(many, before, records, looks, packed):
     base = base_of(before, packed)

@@ -41,6 +41,7 @@ _FORMATS: dict[Primitive, str] = {
 _SMALLEST_STRUCT = 1  # bytes: a struct's count of tagged fields
 
 _int32_arrays = tuple(struct.Struct(f">{n}i") for n in range(33))
+_int32_packs = tuple(array.pack for array in _int32_arrays)
 
 
 def _unpack_int32s(data: bytes, position: int, count: int) -> tuple[int, ...]:
@@ -89,6 +90,7 @@ class _Writer:
         self.names: dict[str, Any] = {
             "Uuid": Uuid, "uvarint": uvarint, "read_uvarint": read_uvarint, "int32s": _unpack_int32s,
             "malformed": _malformed, "tag_order": _tag_order, "write_tagged": _write_tagged, "new": object.__new__,
+            "pack": struct.pack, "int32_packs": _int32_packs,
         }  # fmt: skip
 
     def __call__(self, line: str) -> None:
@@ -306,19 +308,31 @@ def _encode_value(w: _Writer, out: str, value: str, spec: FieldSpec, version: in
         if spec.type is Primitive.STRING:
             w("v = v.encode()")
             w(f"if len(v) > {LONGEST_STRING}: raise ValueError('a string has more than {LONGEST_STRING} bytes')")
-        w(f"{out} += uvarint(len(v) + 1)")
+        w("n = len(v)")
+        _encode_length(w, out)
         w(f"{out} += v")
     w.depth -= 1
 
 
+def _encode_length(w: _Writer, out: str) -> None:
+    """Write source that appends `n` as a compact length."""
+    w(f"if n < 127: {out}.append(n + 1)")
+    w(f"else: {out} += uvarint(n + 1)")
+
+
 def _encode_array(w: _Writer, out: str, spec: FieldSpec, version: int) -> None:
     w("n = len(v)")
-    w(f"{out} += uvarint(n + 1)")
+    _encode_length(w, out)
     if spec.type is Primitive.INT32:
-        w(f"{out} += {w.name('pack', struct.pack)}(f'>{{n}}i', *v)")
+        w(f"{out} += int32_packs[n](*v) if n <= 32 else pack(f'>{{n}}i', *v)")
         return
     w("for item in v:")
     w.depth += 1
+    if spec.type is Primitive.UUID:
+        _check_uuid(w, "item")
+        w.depth -= 1
+        w(f"{out} += b''.join(v)")
+        return
     _encode_value(w, out, "item", FieldSpec(type=spec.type, versions=spec.versions), version)
     w.depth -= 1
 

@@ -21,7 +21,7 @@ from kraftlake.records.codec import (
 )
 from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.metadata_records import METADATA_RECORDS
-from kraftlake.records.schema import Message, type_name
+from kraftlake.records.schema import Message, memoized, type_name
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 from kraftlake.runtime.errors import CorruptDataError, UnwritableMetadataError
 from kraftlake.runtime.lazy_module import LazyModule
@@ -109,11 +109,14 @@ def encode_value(message: AnyMessage, version: int) -> bytes:
     """Encode a metadata record as a framed value; raises UnwritableMetadataError as `encode_message` does."""
     if isinstance(message, UnknownRecord):
         return message.payload
-    if METADATA_RECORDS.get(message.API_KEY) is not type(message):
-        raise UnwritableMetadataError(f"{type(message).__name__} is not a metadata record; it can't have a frame.")
-    frame = bytearray((FRAME_VERSION,))
-    frame += uvarint(message.API_KEY) + uvarint(max(version, 0))
-    return bytes(encode_message(message, version, frame))
+    return bytes(encode_message(message, version, bytearray(_frame_of(type(message), version))))
+
+
+@memoized
+def _frame_of(cls: type[Message], version: int) -> bytes:
+    if METADATA_RECORDS.get(cls.API_KEY) is not cls:
+        raise UnwritableMetadataError(f"{cls.__name__} is not a metadata record; it can't have a frame.")
+    return bytes((FRAME_VERSION,)) + uvarint(cls.API_KEY) + uvarint(max(version, 0))
 
 
 def decode_control(control_type: int, value: bytes) -> ApiMessageAndVersion:

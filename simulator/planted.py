@@ -17,13 +17,12 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk, is_probe
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.errors import OffsetOutOfRangeError
-from kraftlake.replica_manager.logs import base_log
-from kraftlake.replica_manager.logs.base_log import BasePartitionLog
+from kraftlake.replica_manager.logs import partition_log
 from kraftlake.replica_manager.logs.disk import disk_log_manager
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
-from kraftlake.replica_manager.logs.partition_log import readable_end
+from kraftlake.replica_manager.logs.partition_log import PartitionLog, readable_end
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.replica_manager.partition import leader
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
@@ -55,12 +54,12 @@ def _high_watermark_below_min_isr() -> list[Change]:
 
 
 def _followers_ahead() -> list[Change]:
-    update = BasePartitionLog.update_high_watermark
+    update = PartitionLog.update_high_watermark
 
-    def update_to_end(self: BasePartitionLog, offset: int) -> int:
+    def update_to_end(self: PartitionLog, offset: int) -> int:
         return update(self, self.log_end_offset)
 
-    return [(BasePartitionLog, "update_high_watermark", update_to_end)]
+    return [(PartitionLog, "update_high_watermark", update_to_end)]
 
 
 def _no_truncation() -> list[Change]:
@@ -77,7 +76,7 @@ def _duplicates_appended() -> list[Change]:
 
 
 def _uncommitted_read() -> list[Change]:
-    return [(base_log, "readable_end", lambda log, isolation: log.log_end_offset)]
+    return [(partition_log, "readable_end", lambda log, isolation: log.log_end_offset)]
 
 
 def _unclean_shutdown_ignored() -> list[Change]:
@@ -192,14 +191,14 @@ def _another_topic_deleted() -> list[Change]:
 
 
 def _out_of_range_above_high_watermark() -> list[Change]:
-    read = BasePartitionLog.read
+    read = PartitionLog.read
 
-    def read_committed(self: BasePartitionLog, offset: int, max_bytes: int, isolation: Any, **more: Any) -> Any:
+    def read_committed(self: PartitionLog, offset: int, max_bytes: int, isolation: Any, **more: Any) -> Any:
         if offset > readable_end(self, isolation):
             raise OffsetOutOfRangeError("not committed yet")
         return read(self, offset, max_bytes, isolation, **more)
 
-    return [(BasePartitionLog, "read", read_committed)]
+    return [(PartitionLog, "read", read_committed)]
 
 
 PLANTED = {

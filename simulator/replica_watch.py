@@ -16,11 +16,11 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.batch_run import BatchRun
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
 from kraftlake.replica_manager.logs.partition_folder import FUTURE
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.partition import Partition
 from simulator.scheduler import Process, active
 
@@ -96,7 +96,7 @@ class ReplicaWatch:
         self.leader_moves = 0
         """How often a partition was led by another broker than in the epoch before that had a leader."""
         self.tell: Callable[[str], None] = lambda what: None
-        self._mirrors: dict[BasePartitionLog, Mirror] = {}
+        self._mirrors: dict[PartitionLog, Mirror] = {}
         self._leading: dict[tuple[Process, Uuid, int], int] = {}
         self._marks: dict[tuple[Process, Uuid, int, int], int] = {}
 
@@ -105,7 +105,7 @@ class ReplicaWatch:
         watch = self
         write, lead, follow = DiskPartitionLog._write, Partition.make_leader, Partition.make_follower
         names = ("log_start_offset", "log_end_offset", "high_watermark")
-        starts, ends, marks = (vars(BasePartitionLog)[name] for name in names)
+        starts, ends, marks = (vars(PartitionLog)[name] for name in names)
 
         def new_write(log: DiskPartitionLog, run: BatchRun) -> None:
             write(log, run)
@@ -121,16 +121,16 @@ class ReplicaWatch:
             finally:
                 watch.forget_leader(partition)
 
-        def set_start(log: BasePartitionLog, offset: int) -> None:
+        def set_start(log: PartitionLog, offset: int) -> None:
             starts.__set__(log, offset)
             if offset:  # records would have to be as old as retention.ms, or somebody ask for their deletion
                 violated(f"{log.topic_partition}: the log of {active().process.name} starts at {offset}")
 
-        def set_end(log: BasePartitionLog, offset: int) -> None:
+        def set_end(log: PartitionLog, offset: int) -> None:
             ends.__set__(log, offset)
             watch.ended(log, offset)
 
-        def set_mark(log: BasePartitionLog, offset: int) -> None:
+        def set_mark(log: PartitionLog, offset: int) -> None:
             marks.__set__(log, offset)
             watch.marked(log, offset)
 
@@ -138,14 +138,14 @@ class ReplicaWatch:
             (DiskPartitionLog, "_write", new_write),
             (Partition, "make_leader", new_lead),
             (Partition, "make_follower", new_follow),
-            (BasePartitionLog, "log_start_offset", property(starts.__get__, set_start)),
-            (BasePartitionLog, "log_end_offset", property(ends.__get__, set_end)),
-            (BasePartitionLog, "high_watermark", property(marks.__get__, set_mark)),
+            (PartitionLog, "log_start_offset", property(starts.__get__, set_start)),
+            (PartitionLog, "log_end_offset", property(ends.__get__, set_end)),
+            (PartitionLog, "high_watermark", property(marks.__get__, set_mark)),
         ]
 
     # mirrors
 
-    def mirror(self, log: BasePartitionLog) -> Mirror:
+    def mirror(self, log: PartitionLog) -> Mirror:
         """The mirror of a log, which is read at first."""
         found = self._mirrors.get(log)
         if found is None:
@@ -154,14 +154,14 @@ class ReplicaWatch:
                 found.batches.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
         return found
 
-    def written(self, log: BasePartitionLog, run: BatchRun) -> None:
+    def written(self, log: PartitionLog, run: BatchRun) -> None:
         """Batches were written at the end of a log."""
         batches = self.mirror(log).batches
         for batch in run.batches:
             if batch.base_offset >= batches.end:
                 batches.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
 
-    def ended(self, log: BasePartitionLog, offset: int) -> None:
+    def ended(self, log: PartitionLog, offset: int) -> None:
         """A log has another end."""
         mirror = self._mirrors.get(log)
         if mirror is not None and offset < mirror.batches.end:
@@ -231,7 +231,7 @@ class ReplicaWatch:
         )
         self._compare(process, name, committed, mirror, wanted)
 
-    def marked(self, log: BasePartitionLog, offset: int) -> None:
+    def marked(self, log: PartitionLog, offset: int) -> None:
         """A log has another high watermark."""
         topic_id, name = log.topic_id, log.topic_partition
         if topic_id is None or FUTURE in getattr(log, "folder", "") or not hasattr(log, "segments"):
@@ -261,7 +261,7 @@ class ReplicaWatch:
             self._commit(name, committed, log, offset)
         self._compare(process, name, committed, mirror, min(offset, committed.batches.end))
 
-    def _commit(self, name: Any, committed: Committed, log: BasePartitionLog, offset: int) -> None:
+    def _commit(self, name: Any, committed: Committed, log: PartitionLog, offset: int) -> None:
         """Take what a leader has committed newly."""
         there = committed.batches
         fresh = [batch for batch in held_batches(log, there.end) if batch.last_offset < offset]

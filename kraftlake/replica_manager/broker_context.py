@@ -13,6 +13,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import AlterPartitionManager, DirectoryEventHandler
 from kraftlake.replica_manager.logs.log_manager import LogManager
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.transitions import Transition, TransitionKind, TransitionListener
 from kraftlake.runtime.clock import Clock
@@ -55,7 +56,7 @@ class BrokerContext:
     broker_id: int
     config: ReplicaManagerConfig = attrs.field(factory=ReplicaManagerConfig)
     clock: Clock
-    log_manager: LogManager
+    log_manager: LogManager[PartitionLog]
     metadata: MetadataView
     alter_partition_manager: AlterPartitionManager
     directory_events: DirectoryEventHandler

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kraftlake.replica_manager.logs.log_manager import LogManager
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.replication_quota import ReplicationQuota, throttled_partitions
 
 LEADER_THROTTLED_REPLICAS: Final = "leader.replication.throttled.replicas"
@@ -21,7 +22,7 @@ class TopicConfigHandler:
     def __init__(
         self,
         broker_id: int,
-        log_manager: LogManager,
+        log_manager: LogManager[PartitionLog],
         *,
         leader_quota: ReplicationQuota | None = None,
         follower_quota: ReplicationQuota | None = None,

@@ -14,7 +14,7 @@ import pytest
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
 from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.partition_log import AppendOrigin
+from kraftlake.replica_manager.logs.log_values import AppendOrigin
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.replica_manager.partition.leader import (
     FetchParams,

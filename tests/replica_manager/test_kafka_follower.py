@@ -23,7 +23,7 @@ from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, FetchedPartition, FetchRequest
 from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
-from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from tests.at_least_one import at_least_one
 from tests.kafka_node import KafkaNode, started_node

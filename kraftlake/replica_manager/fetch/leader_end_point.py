@@ -11,7 +11,7 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
-from kraftlake.replica_manager.logs.partition_log import AbortedTransaction, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import AbortedTransaction, OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.runtime.errors import KraftlakeError
 

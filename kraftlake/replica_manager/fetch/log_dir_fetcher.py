@@ -18,7 +18,8 @@ from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetch
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest
 from kraftlake.replica_manager.fetch.local_end_point import LocalEndPoint
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
-from kraftlake.replica_manager.logs.partition_log import LogAppendInfo, PartitionLog
+from kraftlake.replica_manager.logs.log_values import LogAppendInfo
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.leader import FUTURE_REPLICA, FetchPartition
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH

@@ -28,7 +28,7 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
     FetchResponse,
     LeaderUnreachableError,
 )
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import FetchIsolation, OffsetAndEpoch
 from kraftlake.replica_manager.logs.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import FetchPartition
 

@@ -31,7 +31,7 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
 )
 from kraftlake.replica_manager.fetch.truncation import truncation_offset
 from kraftlake.replica_manager.logs.log_batch import log_batches
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation, LogAppendInfo, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import FetchIsolation, LogAppendInfo, OffsetAndEpoch
 from kraftlake.replica_manager.partition.follower import (
     append_records_to_follower,
     truncate_fully_and_start_at,

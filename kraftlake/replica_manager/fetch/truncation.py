@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kraftlake.replica_manager.logs.partition_log import OffsetAndEpoch, PartitionLog
+from kraftlake.replica_manager.logs.log_values import OffsetAndEpoch
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)

@@ -16,7 +16,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.directory_id import LOST
 from kraftlake.kafka_files.node.meta_properties import find_properties
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.logs.base_log_manager import is_reserved
+from kraftlake.replica_manager.logs.log_manager import is_reserved
 from kraftlake.replica_manager.logs.partition_folder import DELETE, FUTURE, STRAY, PartitionFolder
 from kraftlake.runtime.arguments import path_texts, whole
 from kraftlake.runtime.errors import NotASourceError, UsageError

@@ -8,14 +8,14 @@ from itertools import islice
 
 import attrs
 
-from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.batch_run import BatchRun
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 
 
 @attrs.define(eq=False, repr=False, weakref_slot=False)
-class MemoryPartitionLog(BasePartitionLog):
+class MemoryPartitionLog(PartitionLog):
     """A `PartitionLog` that keeps its batches in a list."""
 
     _batches: list[LogBatch] = attrs.field(factory=list, init=False)

@@ -8,12 +8,12 @@ import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.uuid import Uuid
-from kraftlake.replica_manager.logs.base_log_manager import BaseLogManager
+from kraftlake.replica_manager.logs.log_manager import LogManager
 from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
 
 
 @attrs.define(eq=False, repr=False)
-class MemoryLogManager(BaseLogManager[MemoryPartitionLog]):
+class MemoryLogManager(LogManager[MemoryPartitionLog]):
     """A `LogManager` whose directories are only names; its logs survive a restart of the replica manager."""
 
     stray_logs: dict[TopicPartition, MemoryPartitionLog] = attrs.field(factory=dict, init=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kraftlake.replica_manager.logs.log_batch import LogBatch
-from kraftlake.replica_manager.logs.partition_log import AbortedTransaction
+from kraftlake.replica_manager.logs.log_values import AbortedTransaction
 
 _ABORT, _COMMIT = 0, 1
 

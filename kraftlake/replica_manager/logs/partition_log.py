@@ -1,95 +1,325 @@
-"""The interface of a replica's log."""
+"""A replica's log, independent of the storage of its batches."""
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.errors import (
+    InconsistentTopicIdError,
+    OffsetOutOfRangeError,
+    RecordTooLargeError,
+)
+from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches
+from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import LogConfig
-
-UNKNOWN_OFFSET: Final = -1
-"""The log end offset of a replica that has not fetched yet."""
-
-
-class FetchIsolation(Enum):
-    """The end of the log for a reader: followers read to the log end, clients to the committed end."""
-
-    LOG_END = "log end"
-    HIGH_WATERMARK = "high watermark"
-    TXN_COMMITTED = "last stable offset"
-
-
-class AppendOrigin(Enum):
-    """The writer of a batch. Source: org.apache.kafka.storage.internals.log.AppendOrigin."""
-
-    CLIENT = "client"
-    COORDINATOR = "coordinator"
-    REPLICATION = "replication"
+from kraftlake.replica_manager.logs.log_values import (
+    AbortedTransaction,
+    AppendOrigin,
+    FetchDataInfo,
+    FetchIsolation,
+    LogAppendInfo,
+    OffsetAndEpoch,
+    TimestampAndOffset,
+)
+from kraftlake.replica_manager.logs.open_transactions import EndedTransaction, Transactions
+from kraftlake.replica_manager.logs.producer_state import ProducerStates
 
 
-class OffsetAndEpoch(NamedTuple):
-    """An epoch and its end offset (exclusive)."""
+@attrs.define(eq=False, repr=False, weakref_slot=False)
+class PartitionLog(ABC):
+    """A replica's log, without the storage of its batches, which a subclass implements.
 
-    offset: int
-    leader_epoch: int
+    Ends are exclusive; log_start_offset ≤ high_watermark ≤ log_end_offset always holds. Any method may raise
+    KafkaStorageError when the log directory has failed. Not thread-safe: the partition's lock guards it.
 
-
-class TimestampAndOffset(NamedTuple):
-    """The timestamp (epoch ms) and offset of a record; `leader_epoch` is None where it is unknown."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int | None
-
-
-class AbortedTransaction(NamedTuple):
-    """An aborted transaction: a reader of committed records skips the producer's records from `first_offset` on."""
-
-    producer_id: int
-    first_offset: int
-
-
-@attrs.frozen(kw_only=True, weakref_slot=False)
-class LogAppendInfo:
-    """The result of an append: the offsets of the records, −1 if nothing was appended.
-
-    For a batch that its producer has repeated, the offsets are those of the first append and `size_in_bytes` is 0.
+    Source: org.apache.kafka.storage.internals.log.UnifiedLog.
     """
 
-    first_offset: int = -1
-    last_offset: int = -1
-    log_start_offset: int = -1
-    max_timestamp: int = -1
-    last_leader_epoch: int = -1
-    size_in_bytes: int = 0
-    log_append_time: int | None = None
-    """The leader's timestamp in epoch ms (message.timestamp.type=LogAppendTime), or that of a repeated batch."""
-    leader_hw_incremented: bool | None = None
-    """Whether the append moved the high watermark; None for a follower's append, which does not move it."""
+    topic_partition: TopicPartition
+    topic_id: Uuid | None
+    """As in partition.metadata; None for a log without one."""
+    directory: str
+    config: LogConfig
+    log_start_offset: int = attrs.field(default=0, init=False)
+    log_end_offset: int = attrs.field(default=0, init=False)
+    high_watermark: int = attrs.field(default=0, init=False)
+    """The end of the records known to be committed."""
+    producers: ProducerStates = attrs.field(init=False)
+    _epochs: LeaderEpochs = attrs.field(factory=LeaderEpochs, init=False)
+    _transactions: Transactions = attrs.field(factory=Transactions, init=False)
 
-    def with_more(self, more: LogAppendInfo) -> LogAppendInfo:
-        """Return the combined result of this append and the next one."""
-        return attrs.evolve(
-            more,
-            first_offset=self.first_offset,
-            max_timestamp=max(self.max_timestamp, more.max_timestamp),
-            size_in_bytes=self.size_in_bytes + more.size_in_bytes,
+    def __attrs_post_init__(self) -> None:
+        self.producers = ProducerStates(self.topic_partition)
+
+    @abstractmethod
+    def _write(self, run: BatchRun) -> None:
+        """Add batches at the end; the log end offset is still the old one."""
+
+    @abstractmethod
+    def _batches_from(self, offset: int) -> Iterator[LogBatch]:
+        """Yield the batch that contains `offset`, or the first one after it, and all later ones."""
+
+    @abstractmethod
+    def _batches_with(self, timestamp: int) -> Iterator[LogBatch]:
+        """Yield batches in order, among them the log's first one with a record at or after `timestamp`."""
+
+    @abstractmethod
+    def _latest_batch(self) -> LogBatch | None:
+        """Return the first batch with the log's largest timestamp."""
+
+    @abstractmethod
+    def _cut(self, offset: int) -> None:
+        """Remove the batches with records at or after `offset`, and rebuild producers and transactions."""
+
+    @abstractmethod
+    def _restart(self, offset: int) -> None:
+        """Remove all batches; the next one begins at `offset` or later."""
+
+    @abstractmethod
+    def _drop_below(self, offset: int) -> None:
+        """Remove batches with only records below `offset`, or mark them for removal."""
+
+    @abstractmethod
+    def _note_aborted(self, ended: EndedTransaction) -> None:
+        """Note an aborted transaction, whose marker is in the last written batches."""
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The high watermark, or the first offset of a transaction open below it; at least the log start offset."""
+        return max(self.log_start_offset, self._transactions.last_stable_offset(self.high_watermark))
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The last leader epoch whose start is known."""
+        return self._epochs.latest
+
+    @property
+    def batches(self) -> tuple[LogBatch, ...]:
+        """All batches."""
+        return tuple(self._batches_from(self.log_start_offset))
+
+    @property
+    def epochs(self) -> list[tuple[int, int]]:
+        """The leader epochs and their start offsets."""
+        return self._epochs.entries()
+
+    def assign_topic_id(self, topic_id: Uuid) -> None:
+        """Set the topic's id. Raises InconsistentTopicIdError if the log has another one."""
+        if self.topic_id is not None and self.topic_id != topic_id:
+            raise InconsistentTopicIdError(
+                f"The log of {self.topic_partition} is of topic id {self.topic_id}, not {topic_id}."
+            )
+        self.topic_id = topic_id
+
+    def update_config(self, config: LogConfig) -> None:
+        """Use another configuration from now on."""
+        self.config = config
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark to `offset`, limited to the log's range; returns it. For followers and new logs."""
+        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
+        self._transactions.forget_decided(self.high_watermark)
+        return self.high_watermark
+
+    def maybe_increment_high_watermark(self, offset: int) -> int | None:
+        """Raise the high watermark to `offset`, for leaders; returns the old one, None if it did not move.
+
+        Raises ValueError for an offset past the end.
+        """
+        if offset > self.log_end_offset:
+            raise ValueError(
+                f"{self.topic_partition}: high watermark {offset} is past the end of the log, {self.log_end_offset}"
+            )
+        before = self.high_watermark
+        if offset <= before:
+            return None
+        self.high_watermark = offset
+        self._transactions.forget_decided(offset)
+        return before
+
+    def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
+        """Note that `epoch` starts at `start_offset`."""
+        self._epochs.assign(epoch, start_offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch | None:
+        """The end of the largest known epoch at or below `epoch`; None without one (KIP-101, KIP-279)."""
+        return self._epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def append_as_leader(
+        self,
+        data: bytes,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> LogAppendInfo:
+        """Append batches and assign their offsets; a repeated batch is not appended and returns its first offsets.
+
+        Raises CorruptRecordError, RecordTooLargeError and the errors of `ProducerAppend.append`; the log is unchanged
+        then.
+        """
+        run, problem = find_batches(data)
+        if problem is not None:
+            raise problem
+        placed: list[LogBatch] = []
+        offset = self.log_end_offset
+        for batch in run.batches:
+            if batch.size > self.config.max_message_bytes:
+                raise RecordTooLargeError(
+                    f"A batch of {batch.size} bytes is larger than the {self.config.max_message_bytes} that "
+                    f"max.message.bytes of {self.topic_partition.topic} allows."
+                )
+            placed.append(batch.placed(offset, leader_epoch))
+            offset = placed[-1].last_offset + 1
+        return self._append(BatchRun.of(placed), origin)
+
+    def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
+        """Append batches with the leader's offsets; batches of an epoch after `leader_epoch` are skipped.
+
+        Raises UnexpectedAppendOffsetError for batches that do not continue the log.
+        """
+        run, problem = find_batches(data, expected=self.log_end_offset, latest_epoch=leader_epoch)
+        if problem is not None:
+            raise problem
+        return self._append(run, AppendOrigin.REPLICATION)
+
+    def _append(self, run: BatchRun, origin: AppendOrigin) -> LogAppendInfo:
+        if not run:
+            return LogAppendInfo(log_start_offset=self.log_start_offset)
+        telling = run.telling if origin is AppendOrigin.REPLICATION else run.batches
+        producers, duplicate = self.producers.check(telling, origin)
+        if duplicate is not None:
+            return LogAppendInfo(
+                first_offset=duplicate.first_offset,
+                last_offset=duplicate.last_offset,
+                log_start_offset=self.log_start_offset,
+                max_timestamp=duplicate.timestamp,
+                log_append_time=duplicate.timestamp,
+            )
+        for batch in telling:
+            if batch.leader_epoch != self._epochs.latest:
+                self._epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._write(run)
+        self.producers.update(producers)
+        for ended in self._transactions.append(telling):
+            self._note_aborted(ended)
+        self.log_end_offset = run.last_offset + 1
+        return LogAppendInfo(
+            first_offset=run.first_offset,
+            last_offset=run.last_offset,
+            log_start_offset=self.log_start_offset,
+            max_timestamp=run.max_timestamp,
+            last_leader_epoch=run.last_leader_epoch,
+            size_in_bytes=run.size,
         )
 
+    def read(
+        self, offset: int, max_bytes: int, isolation: FetchIsolation, *, min_one_message: bool = True
+    ) -> FetchDataInfo:
+        """Read whole batches from the one that contains `offset`, up to `max_bytes`.
 
-@attrs.frozen(kw_only=True, weakref_slot=False)
-class FetchDataInfo:
-    """The result of a read: whole batches from the one that contains `fetch_offset` on."""
+        With `min_one_message`, at least one batch of any size. Raises OffsetOutOfRangeError for an offset before the
+        start or past the end.
+        """
+        start, last = self.log_start_offset, self.log_end_offset - 1
+        if not start <= offset <= last + 1:
+            raise OffsetOutOfRangeError(
+                f"Offset {offset} is not in {self.topic_partition}, which holds {start} to {last}."
+            )
+        end = readable_end(self, isolation)
+        found: list[LogBatch] = []
+        size = 0
+        if offset < end:
+            for batch in self._batches_from(offset):
+                if batch.base_offset >= end:
+                    break
+                if size + batch.size > max_bytes and (found or not min_one_message):
+                    break
+                found.append(batch)
+                size += batch.size
+                if batch.last_offset + 1 >= end:
+                    break  # where nothing follows, the file is not asked again
+        aborted: tuple[AbortedTransaction, ...] = ()
+        if isolation is FetchIsolation.TXN_COMMITTED:
+            upper = found[-1].last_offset + 1 if found else offset
+            aborted = self._transactions.aborted_between(offset, upper)
+        return FetchDataInfo(
+            fetch_offset=offset, batches=tuple(found), size_in_bytes=size, aborted_transactions=aborted
+        )
 
-    fetch_offset: int
-    batches: tuple[LogBatch, ...] = ()
-    size_in_bytes: int = 0
-    aborted_transactions: tuple[AbortedTransaction, ...] = ()
+    def truncate_to(self, offset: int) -> bool:
+        """Remove all batches with records at or after `offset`; returns whether the log was longer.
+
+        Epochs that start at or after `offset` are removed in any case.
+        """
+        if offset < 0:
+            raise ValueError(f"{self.topic_partition} can't be truncated to offset {offset}")
+        if offset >= self.log_end_offset:
+            # a leader that appended nothing has noted its epoch at the log end, where the next leader has another
+            self._epochs.truncate_from_end(self.log_end_offset)
+            return False
+        if offset < self.log_start_offset:
+            self.truncate_fully_and_start_at(offset)
+            return True
+        self._cut(offset)
+        self._epochs.truncate_from_end(offset)
+        self.log_end_offset = offset
+        self.high_watermark = min(self.high_watermark, offset)
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
+        """Remove all batches and epochs, and continue at `offset`."""
+        self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self._restart(offset)
+        self._epochs.clear()
+        self._transactions.load({})
+        self.producers.load(())
+        self.log_end_offset = offset
+        self.high_watermark = max(self.log_start_offset, min(self.high_watermark, self.log_end_offset))
+
+    def maybe_increment_log_start_offset(self, offset: int) -> bool:
+        """Remove the records below `offset`; returns whether the log start offset moved.
+
+        Raises OffsetOutOfRangeError for an offset past the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise OffsetOutOfRangeError(
+                f"{self.topic_partition} can't start at offset {offset}: its high watermark is {self.high_watermark}."
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self._epochs.truncate_from_start(offset)
+        self._transactions.forget_below(offset)
+        self._drop_below(offset)
+        return True
+
+    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Remove the producers without writes for `expiration_ms`; their next batch may have any sequence number."""
+        self.producers.remove_expired(now_ms, expiration_ms)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """Return the first record at or after `timestamp` (epoch ms, or one of ListOffsets' negative values)."""
+        from kraftlake.replica_manager.logs import timestamps
+
+        if timestamp in (timestamps.EARLIEST_TIMESTAMP, timestamps.EARLIEST_LOCAL_TIMESTAMP):
+            epoch = self._epochs.first_at(self.log_start_offset)
+            return TimestampAndOffset(timestamps.NO_TIMESTAMP, self.log_start_offset, epoch)
+        if timestamp in (timestamps.LATEST_TIERED_TIMESTAMP, timestamps.EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+            return TimestampAndOffset(timestamps.NO_TIMESTAMP, -1, -1)  # there is no tiered storage
+        if timestamp == timestamps.MAX_TIMESTAMP:
+            latest = self._latest_batch()
+            return None if latest is None else timestamps.first_at(latest, latest.max_timestamp, self.log_start_offset)
+        for batch in self._batches_with(timestamp):
+            if batch.max_timestamp >= timestamp:
+                found = timestamps.first_at(batch, timestamp, self.log_start_offset)
+                if found is not None:
+                    return found
+        return None
 
 
 def readable_end(log: PartitionLog, isolation: FetchIsolation) -> int:
@@ -109,111 +339,3 @@ def is_past_end(log: PartitionLog, offset: int, isolation: FetchIsolation) -> bo
         return False
     held = log.read(offset, 1, FetchIsolation.LOG_END).batches
     return not held or held[0].base_offset > end
-
-
-class PartitionLog(Protocol):
-    """A replica's log. Ends are exclusive; log_start_offset ≤ high_watermark ≤ log_end_offset always holds.
-
-    Any method may raise KafkaStorageError when the log directory has failed. Source:
-    org.apache.kafka.storage.internals.log.UnifiedLog.
-    """
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """The partition."""
-
-    @property
-    def topic_id(self) -> Uuid | None:
-        """The topic's id, as in partition.metadata; None for a log without one."""
-
-    @property
-    def directory(self) -> str:
-        """The log directory."""
-
-    @property
-    def config(self) -> LogConfig:
-        """The topic's configuration."""
-
-    def update_config(self, config: LogConfig) -> None:
-        """Use another configuration from now on."""
-
-    @property
-    def log_start_offset(self) -> int:
-        """The first readable offset."""
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record."""
-
-    @property
-    def high_watermark(self) -> int:
-        """The end of the records known to be committed."""
-
-    @property
-    def last_stable_offset(self) -> int:
-        """The high watermark, or the first offset of a transaction open below it."""
-
-    @property
-    def latest_epoch(self) -> int | None:
-        """The last leader epoch whose start is known."""
-
-    def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Set the topic's id. Raises InconsistentTopicIdError if the log has another one."""
-
-    def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark to `offset`, limited to the log's range; returns it. For followers and new logs."""
-
-    def maybe_increment_high_watermark(self, offset: int) -> int | None:
-        """Raise the high watermark to `offset`, for leaders; returns the old one, None if it did not move.
-
-        Raises ValueError for an offset past the end.
-        """
-
-    def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` starts at `start_offset`."""
-
-    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch | None:
-        """The end of the largest known epoch at or below `epoch`; None without one (KIP-101, KIP-279)."""
-
-    def append_as_leader(self, data: bytes, leader_epoch: int, origin: AppendOrigin) -> LogAppendInfo:
-        """Append batches and assign their offsets; a repeated batch is not appended and returns its first offsets.
-
-        Raises CorruptRecordError, RecordTooLargeError and the errors of `ProducerAppend.append`; the log is unchanged
-        then.
-        """
-
-    def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
-        """Append batches with the leader's offsets; batches of an epoch after `leader_epoch` are skipped.
-
-        Raises UnexpectedAppendOffsetError for batches that do not continue the log.
-        """
-
-    def read(
-        self, offset: int, max_bytes: int, isolation: FetchIsolation, *, min_one_message: bool = True
-    ) -> FetchDataInfo:
-        """Read whole batches from the one that contains `offset`, up to `max_bytes`.
-
-        With `min_one_message`, at least one batch of any size. Raises OffsetOutOfRangeError for an offset before the
-        start or past the end.
-        """
-
-    def truncate_to(self, offset: int) -> bool:
-        """Remove all batches with records at or after `offset`; returns whether the log was longer.
-
-        Epochs that start at or after `offset` are removed in any case.
-        """
-
-    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
-        """Remove all batches and epochs, and continue at `offset`."""
-
-    def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Remove the records below `offset`; returns whether the log start offset moved.
-
-        Raises OffsetOutOfRangeError for an offset past the high watermark.
-        """
-
-    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
-        """Remove the producers without writes for `expiration_ms`; their next batch may have any sequence number."""
-
-    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """Return the first record at or after `timestamp` (epoch ms, or one of ListOffsets' negative values)."""

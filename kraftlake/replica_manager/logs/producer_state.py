@@ -19,7 +19,7 @@ from kraftlake.replica_manager.errors import (
     TransactionCoordinatorFencedError,
 )
 from kraftlake.replica_manager.logs.log_batch import NO_PRODUCER_ID, LogBatch
-from kraftlake.replica_manager.logs.partition_log import AppendOrigin
+from kraftlake.replica_manager.logs.log_values import AppendOrigin
 from kraftlake.runtime.log import get_logger
 
 _log = get_logger(__name__)

@@ -15,7 +15,7 @@ from kraftlake.records.batch_header import (
 from kraftlake.records.varint import read_varint, read_varlong
 from kraftlake.replica_manager.logs.batch_records import unpacked_records
 from kraftlake.replica_manager.logs.log_batch import LogBatch
-from kraftlake.replica_manager.logs.partition_log import TimestampAndOffset
+from kraftlake.replica_manager.logs.log_values import TimestampAndOffset
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2

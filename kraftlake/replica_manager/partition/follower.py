@@ -6,7 +6,8 @@ Every function takes the partition's lock.
 from __future__ import annotations
 
 from kraftlake.replica_manager.errors import NotLeaderOrFollowerError, UnexpectedAppendOffsetError
-from kraftlake.replica_manager.logs.partition_log import LogAppendInfo, PartitionLog
+from kraftlake.replica_manager.logs.log_values import LogAppendInfo
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.runtime.log import get_logger
 

@@ -22,16 +22,15 @@ from kraftlake.replica_manager.errors import (
     UnknownLeaderEpochError,
 )
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
-from kraftlake.replica_manager.logs.partition_log import (
+from kraftlake.replica_manager.logs.log_values import (
     AppendOrigin,
     FetchDataInfo,
     FetchIsolation,
     LogAppendInfo,
     OffsetAndEpoch,
-    PartitionLog,
     TimestampAndOffset,
-    readable_end,
 )
+from kraftlake.replica_manager.logs.partition_log import PartitionLog, readable_end
 from kraftlake.replica_manager.logs.timestamps import EARLIEST_LOCAL_TIMESTAMP, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH, FollowerFetch, Replica

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from kraftlake.replica_manager.errors import NotLeaderOrFollowerError
-from kraftlake.replica_manager.logs.partition_log import UNKNOWN_OFFSET
+from kraftlake.replica_manager.logs.log_values import UNKNOWN_OFFSET
 
 NO_BROKER_EPOCH = -1
 """The broker epoch in fetches of a broker that does not send it."""

@@ -18,12 +18,7 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import InvalidBatchError, UnknownTopicIdError, error_of
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset
-from kraftlake.replica_manager.logs.partition_log import (
-    AppendOrigin,
-    FetchIsolation,
-    LogAppendInfo,
-    TimestampAndOffset,
-)
+from kraftlake.replica_manager.logs.log_values import AppendOrigin, FetchIsolation, LogAppendInfo, TimestampAndOffset
 from kraftlake.replica_manager.partition.leader import (
     ALL_IN_SYNC,
     FetchParams,

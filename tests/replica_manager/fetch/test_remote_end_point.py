@@ -32,7 +32,7 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
     LeaderUnreachableError,
 )
 from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import FetchIsolation, OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from tests.replica_manager.scripted_node import AT_ONCE, EPOCH_ENDS, FETCH, LIST_OFFSETS, ScriptedNode
 

@@ -15,8 +15,8 @@ from kraftlake.replica_manager.errors import CorruptRecordError, ReplicationErro
 from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches, problem_at
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import LogBatch, headers, joined, log_batches
+from kraftlake.replica_manager.logs.log_values import AppendOrigin
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction, Transactions
-from kraftlake.replica_manager.logs.partition_log import AppendOrigin
 from kraftlake.replica_manager.logs.producer_state import ProducerState, ProducerStates
 from simulator.data_batches import batch, marker
 

@@ -19,14 +19,14 @@ from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
-from kraftlake.replica_manager.logs.partition_log import (
+from kraftlake.replica_manager.logs.log_values import (
     AbortedTransaction,
     AppendOrigin,
     FetchIsolation,
     OffsetAndEpoch,
     TimestampAndOffset,
 )
+from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
 from simulator.data_batches import batch, marker
 from tests.replica_manager.brokers import BAR, FOO
 

@@ -13,8 +13,8 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.logs.log_batch import joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.log_values import AbortedTransaction, AppendOrigin, FetchIsolation
 from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
-from kraftlake.replica_manager.logs.partition_log import AbortedTransaction, AppendOrigin, FetchIsolation
 from kraftlake.replica_manager.logs.producer_state import BATCHES_TO_RETAIN
 from simulator.data_batches import batch, emptied, marker
 from tests.replica_manager.brokers import FOO

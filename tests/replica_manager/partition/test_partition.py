@@ -17,8 +17,8 @@ from kraftlake.replica_manager.errors import (
     UnknownLeaderEpochError,
 )
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.log_values import FetchIsolation, OffsetAndEpoch
 from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation, OffsetAndEpoch
 from kraftlake.replica_manager.logs.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import (
     FetchParams,

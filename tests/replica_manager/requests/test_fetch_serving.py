@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation
+from kraftlake.replica_manager.logs.log_values import FetchIsolation
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.fetch_serving import serve_fetch

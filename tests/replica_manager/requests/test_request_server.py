@@ -11,14 +11,9 @@ import pytest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.log_values import AppendOrigin, FetchIsolation, OffsetAndEpoch, TimestampAndOffset
 from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
 from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
-from kraftlake.replica_manager.logs.partition_log import (
-    AppendOrigin,
-    FetchIsolation,
-    OffsetAndEpoch,
-    TimestampAndOffset,
-)
 from kraftlake.replica_manager.logs.timestamps import LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.partition.replica import Replica

@@ -17,7 +17,6 @@ from kraftlake.kafka_files.node.partition_files import (
 )
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import RecordTooLargeError
-from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.batch_run import BatchRun
 from kraftlake.replica_manager.logs.disk.earlier_batches import earlier_batches
 from kraftlake.replica_manager.logs.disk.files import Files
@@ -26,8 +25,9 @@ from kraftlake.replica_manager.logs.disk.producer_snapshots import ProducerSnaps
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import COMPACT, DELETE
+from kraftlake.replica_manager.logs.log_values import AppendOrigin, LogAppendInfo
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction
-from kraftlake.replica_manager.logs.partition_log import AppendOrigin, LogAppendInfo
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.runtime.clock import Clock
 
@@ -35,7 +35,7 @@ DELETED = ".deleted"
 
 
 @attrs.define(eq=False, repr=False, weakref_slot=False)
-class DiskPartitionLog(BasePartitionLog):
+class DiskPartitionLog(PartitionLog):
     """A `PartitionLog` of segments in a folder; `load_log` opens one.
 
     Appended records survive the process, and, below `recovery_point`, a power cut. Segments are rolled and deleted as

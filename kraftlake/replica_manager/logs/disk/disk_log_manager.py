@@ -13,7 +13,6 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import KafkaStorageError
-from kraftlake.replica_manager.logs.base_log_manager import BaseLogManager
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import DiskFiles, Files
 from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
@@ -25,6 +24,7 @@ from kraftlake.replica_manager.logs.disk.log_directory import (
 )
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.log_manager import LogManager
 from kraftlake.replica_manager.logs.partition_folder import (
     DELETE,
     FUTURE,
@@ -41,7 +41,7 @@ _log = get_logger(__name__)
 
 
 @attrs.define(eq=False, repr=False)
-class DiskLogManager(BaseLogManager[DiskPartitionLog]):
+class DiskLogManager(LogManager[DiskPartitionLog]):
     """A `LogManager` of directories on a disk, which `open_log_manager` opens.
 
     The manager has no thread: the broker's driver calls `flush_logs`, `checkpoint`, `clean_logs` and `delete_files`

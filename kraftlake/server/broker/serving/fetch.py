@@ -16,7 +16,7 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation
+from kraftlake.replica_manager.logs.log_values import FetchIsolation
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager

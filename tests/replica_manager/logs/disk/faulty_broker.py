@@ -16,7 +16,7 @@ from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager,
 from kraftlake.replica_manager.logs.disk.log_directory import LOG_STARTS, RECOVERY_POINTS
 from kraftlake.replica_manager.logs.disk.log_segment import batches_in
 from kraftlake.replica_manager.logs.log_batch import log_batches
-from kraftlake.replica_manager.logs.partition_log import AppendOrigin
+from kraftlake.replica_manager.logs.log_values import AppendOrigin
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.whole_file import PART

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.replica_manager.errors import RecordTooLargeError
-from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from kraftlake.replica_manager.logs.disk.log_segment import TIME_ENTRY
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.log_values import FetchIsolation
 from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
-from kraftlake.replica_manager.logs.partition_log import FetchIsolation
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.runtime.clock import ManualClock
 from simulator.data_batches import batch, marker
 from simulator.faulty_files import Everything, FaultyFiles, Nothing, PowerCut
@@ -138,11 +138,11 @@ class Pair:
                 assert disk.read(offset, 300, isolation) == memory.read(offset, 300, isolation)
 
 
-def ends(log: BasePartitionLog) -> tuple[int, int, int]:
+def ends(log: PartitionLog) -> tuple[int, int, int]:
     return log.log_start_offset, log.log_end_offset, log.high_watermark
 
 
-def state_of(log: BasePartitionLog, producer: int) -> tuple[object, ...] | None:
+def state_of(log: PartitionLog, producer: int) -> tuple[object, ...] | None:
     """What a snapshot keeps of a producer."""
     state = log.producers.get(producer)
     if state is None:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from kraftlake.records.batch_header import HEADER
 from kraftlake.replica_manager.errors import OutOfOrderSequenceError
-from kraftlake.replica_manager.logs.base_log import BasePartitionLog
 from kraftlake.replica_manager.logs.disk import earlier_batches
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
+from kraftlake.replica_manager.logs.log_values import AppendOrigin
 from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
-from kraftlake.replica_manager.logs.partition_log import AppendOrigin
+from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.logs.producer_state import BatchMetadata
 from simulator.data_batches import batch, emptied, marker
 from tests.replica_manager.brokers import FOO
@@ -27,7 +27,7 @@ LARGEST = (1 << 31) - 1
 PRODUCERS = (7, 8)
 
 
-def write(log: BasePartitionLog, sequence: int, *, count: int = 1, producer: int = 7, **more: int) -> tuple[int, int]:
+def write(log: PartitionLog, sequence: int, *, count: int = 1, producer: int = 7, **more: int) -> tuple[int, int]:
     """The offsets of a client's batch."""
     info = log.append_as_leader(batch(*[b"x" * 40] * count, producer=producer, sequence=sequence, **more), 0)
     return info.first_offset, info.last_offset

@@ -21,7 +21,7 @@ from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
 from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot
 from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
-from kraftlake.replica_manager.logs.partition_log import TimestampAndOffset
+from kraftlake.replica_manager.logs.log_values import TimestampAndOffset
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
 from simulator.data_batches import batch, old_message

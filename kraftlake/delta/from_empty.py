@@ -18,10 +18,10 @@ def delta_from_empty(image: MetadataImage) -> MetadataDelta:
     Source: org.apache.kafka.image.loader.MetadataLoader.initializeNewPublishers.
     """
     delta = MetadataDelta(MetadataImage.EMPTY)
-    features = delta.get_or_create_features_delta()
+    features = delta.get_or_create("features")
     features.metadata_version_change = image.features.metadata_version
     features.changes.update(image.features.finalized_versions)
-    cluster = delta.get_or_create_cluster_delta()
+    cluster = delta.get_or_create("cluster")
     cluster.changed_brokers.update(image.cluster.brokers)
     cluster.changed_controllers.update(image.cluster.controllers)
     delta.get_or_create_topics_delta().take_all_of(image.topics)
@@ -29,14 +29,14 @@ def delta_from_empty(image: MetadataImage) -> MetadataDelta:
     for resource, configuration in image.configs.resource_data.items():
         changes = configs.changes[resource] = ConfigurationDelta(ConfigurationImage(resource=resource))
         changes.changes.update(configuration.data)
-    quotas = delta.get_or_create_client_quotas_delta()
+    quotas = delta.get_or_create("client_quotas")
     for entity, quota in image.client_quotas.entities.items():
         quotas.changes[entity] = ClientQuotaDelta(ClientQuotaImage.EMPTY)
         quotas.changes[entity].changes.update(quota.quotas)
-    delta.get_or_create_producer_ids_delta().next_producer_id = image.producer_ids.next_producer_id
-    delta.get_or_create_acls_delta().changes.update(image.acls.acls)
-    scram = delta.get_or_create_scram_delta()
+    delta.get_or_create("producer_ids").next_producer_id = image.producer_ids.next_producer_id
+    delta.get_or_create("acls").changes.update(image.acls.acls)
+    scram = delta.get_or_create("scram")
     for mechanism, users in image.scram.mechanisms.items():
         scram.changes[mechanism] = dict(users.items())
-    delta.get_or_create_delegation_token_delta().changes.update(image.delegation_tokens.tokens)
+    delta.get_or_create("delegation_tokens").changes.update(image.delegation_tokens.tokens)
     return delta

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -46,7 +46,8 @@ class MetadataDelta:
 
     def __init__(self, image: MetadataImage, *, of_log: bool = False) -> None:
         self.image = image
-        self._of_log = of_log
+        self.of_log = of_log
+        """Whether the records are those of a log: see `TopicsDelta`. It may change between two records."""
         self.features_delta: FeaturesDelta | None = None
         self.cluster_delta: ClusterDelta | None = None
         self.topics_delta: TopicsDelta | None = None
@@ -67,17 +68,6 @@ class MetadataDelta:
         """The metadata.version that the last FeatureLevelRecord of this delta set, even if it is the old one."""
         return None if self.features_delta is None else self.features_delta.metadata_version_change
 
-    @property
-    def of_log(self) -> bool:
-        """Whether the records are those of a log: see `TopicsDelta`. It may change between two records."""
-        return self._of_log
-
-    @of_log.setter
-    def of_log(self, of_log: bool) -> None:
-        self._of_log = of_log
-        if self.topics_delta is not None:
-            self.topics_delta.of_log = of_log
-
     def replay(self, message: AnyMessage, offset: int | None = None) -> None:
         """Add one record; errors name its `offset`, if given.
 
@@ -96,11 +86,21 @@ class MetadataDelta:
         """
         if len(value) < 2 or value[1] not in _TOPIC_KINDS:
             return False
-        topics = self.topics_delta or TopicsDelta(self.image.topics, of_log=self._of_log)
+        topics = self._topics()
         if not topics.replay_value(value):
             return False
         self.topics_delta = topics
         return True
+
+    def replay_bulk(
+        self, data: Any, starts: Any, stops: Any, first: int, last: int, *, following: int = 0
+    ) -> tuple[int, list[tuple[int, str | None]]]:
+        """Add many values at once, and return those that are of no topic: see `BulkChange.replay`."""
+        topics = self._topics()
+        done = topics.replay_bulk(data, starts, stops, first, last, following=following)
+        if not topics.is_untouched:
+            self.topics_delta = topics
+        return done
 
     def replay_all(self, messages: Iterable[AnyMessage], first_offset: int | None = None) -> None:
         """Add consecutive records from `first_offset` on; records of topics are merged in one pass.
@@ -120,20 +120,26 @@ class MetadataDelta:
         if type(message) in TOPIC_RECORDS:
             self.get_or_create_topics_delta().keep(message, offset)  # type: ignore[arg-type]
             return
-        handler = _HANDLERS.get(type(message))
-        if handler is None:
+        part, replay = _HANDLERS.get(type(message), ("", None))
+        if replay is None:
             raise _no_handler(message, offset)
         try:
-            handler(self, message)
+            if part:
+                replay(self.get_or_create(part), message)
+            elif isinstance(message, r.RemoveTopicRecord):
+                name = self.get_or_create_topics_delta().replay_remove_topic(message)
+                self.get_or_create_configs_delta().replay_remove_topic(name)
         except ReplayError as error:
             if error.offset is not None:
                 raise  # the error of a topic's record that was kept earlier
             raise ReplayError(f"{place_of(message, offset)}{error}", offset=offset) from error
+        if part == "features" and self.metadata_version_changed is not None:  # every part may depend on it
+            self._all_deltas()
 
     def finish_snapshot(self) -> None:
         """Delete everything of the base image that no record has set: the records were a whole snapshot."""
-        for get_or_create in _GET_OR_CREATE:
-            get_or_create(self).finish_snapshot()
+        for delta in self._all_deltas():
+            delta.finish_snapshot()
 
     def apply(self, provenance: MetadataProvenance) -> MetadataImage:
         """The image after the records, at `provenance`; unchanged parts are the same objects.
@@ -142,109 +148,82 @@ class MetadataDelta:
         ReplayError if two topics have the same name.
         """
         image = self.image
-        parts = {part: delta.apply() for part, name in _PARTS if (delta := getattr(self, name)) is not None}
+        parts = {part: delta.apply() for part in DELTAS if (delta := getattr(self, _name_of(part))) is not None}
         if provenance == image.provenance and all(getattr(image, part) is new for part, new in parts.items()):
             return image
         return attrs.evolve(image, provenance=provenance, **parts)
 
-    def get_or_create_features_delta(self) -> FeaturesDelta:
-        """The delta of that part, created if there is none."""
-        self.features_delta = delta = self.features_delta or FeaturesDelta(self.image.features)
-        return delta
-
-    def get_or_create_cluster_delta(self) -> ClusterDelta:
-        """The delta of that part, created if there is none."""
-        self.cluster_delta = delta = self.cluster_delta or ClusterDelta(self.image.cluster)
+    def get_or_create(self, part: str) -> Any:
+        """The delta of a part of the image, a key of DELTAS; created if there is none."""
+        delta = getattr(self, _name_of(part))
+        if delta is None:
+            delta = DELTAS[part](getattr(self.image, part))
+            setattr(self, _name_of(part), delta)
         return delta
 
     def get_or_create_topics_delta(self) -> TopicsDelta:
-        """The delta of that part, created if there is none."""
-        self.topics_delta = delta = self.topics_delta or TopicsDelta(self.image.topics, of_log=self._of_log)
+        """The delta of the topics."""
+        self.topics_delta = delta = self._topics()
         return delta
+
+    def _topics(self) -> TopicsDelta:
+        topics: TopicsDelta = self.topics_delta or DELTAS["topics"](self.image.topics)
+        topics.of_log = self.of_log
+        return topics
 
     def get_or_create_configs_delta(self) -> ConfigurationsDelta:
-        """The delta of that part, created if there is none."""
-        self.configs_delta = delta = self.configs_delta or ConfigurationsDelta(self.image.configs)
+        """The delta of the configs."""
+        delta: ConfigurationsDelta = self.get_or_create("configs")
         return delta
 
-    def get_or_create_client_quotas_delta(self) -> ClientQuotasDelta:
-        """The delta of that part, created if there is none."""
-        self.client_quotas_delta = delta = self.client_quotas_delta or ClientQuotasDelta(self.image.client_quotas)
-        return delta
-
-    def get_or_create_producer_ids_delta(self) -> ProducerIdsDelta:
-        """The delta of that part, created if there is none."""
-        self.producer_ids_delta = delta = self.producer_ids_delta or ProducerIdsDelta(self.image.producer_ids)
-        return delta
-
-    def get_or_create_acls_delta(self) -> AclsDelta:
-        """The delta of that part, created if there is none."""
-        self.acls_delta = delta = self.acls_delta or AclsDelta(self.image.acls)
-        return delta
-
-    def get_or_create_scram_delta(self) -> ScramDelta:
-        """The delta of that part, created if there is none."""
-        self.scram_delta = delta = self.scram_delta or ScramDelta(self.image.scram)
-        return delta
-
-    def get_or_create_delegation_token_delta(self) -> DelegationTokenDelta:
-        """The delta of that part, created if there is none."""
-        self.delegation_token_delta = delta = self.delegation_token_delta or DelegationTokenDelta(
-            self.image.delegation_tokens
-        )
-        return delta
-
-    def _replay_feature_level(self, record: r.FeatureLevelRecord) -> None:
-        features = self.get_or_create_features_delta()
-        features.replay(record)
-        if features.metadata_version_change is not None:  # every part may depend on it: each gets a delta
-            for get_or_create in _GET_OR_CREATE:
-                get_or_create(self)
-
-    def _replay_remove_topic(self, record: r.RemoveTopicRecord) -> None:
-        name = self.get_or_create_topics_delta().replay_remove_topic(record)
-        self.get_or_create_configs_delta().replay_remove_topic(name)
+    def _all_deltas(self) -> list[Any]:
+        return [self.get_or_create(part) for part in DELTAS]
 
 
-_PARTS = tuple(
-    (field.name, f"{field.name.replace('tokens', 'token')}_delta")
-    for field in attrs.fields(MetadataImage)
-    if field.name != "provenance"
-)
-"""The parts of an image, each with the attribute that holds its delta."""
-_GET_OR_CREATE: tuple[Callable[[MetadataDelta], Any], ...] = tuple(
-    getattr(MetadataDelta, f"get_or_create_{name}") for _, name in _PARTS
-)
+def _name_of(part: str) -> str:
+    """The attribute that holds the delta of a part."""
+    return f"{part.replace('tokens', 'token')}_delta"
 
-_HANDLERS: Mapping[type, Callable[[MetadataDelta, Any], None]] = {
-    r.RegisterBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_broker(m),
-    r.UnregisterBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unregister_broker(m),
-    r.ConfigRecord: lambda d, m: d.get_or_create_configs_delta().replay(m),
-    r.FenceBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_fence_broker(m),
-    r.UnfenceBrokerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unfence_broker(m),
-    r.RemoveTopicRecord: MetadataDelta._replay_remove_topic,
-    r.DelegationTokenRecord: lambda d, m: d.get_or_create_delegation_token_delta().replay_delegation_token(m),
-    r.UserScramCredentialRecord: lambda d, m: d.get_or_create_scram_delta().replay_user_scram_credential(m),
-    r.FeatureLevelRecord: MetadataDelta._replay_feature_level,
-    r.ClientQuotaRecord: lambda d, m: d.get_or_create_client_quotas_delta().replay(m),
-    r.ProducerIdsRecord: lambda d, m: d.get_or_create_producer_ids_delta().replay(m),
-    r.BrokerRegistrationChangeRecord: (
-        lambda d, m: d.get_or_create_cluster_delta().replay_broker_registration_change(m)
-    ),
-    r.AccessControlEntryRecord: lambda d, m: d.get_or_create_acls_delta().replay_access_control_entry(m),
-    r.RemoveAccessControlEntryRecord: lambda d, m: d.get_or_create_acls_delta().replay_remove_access_control_entry(m),
-    r.NoOpRecord: lambda _, __: None,
-    r.ZkMigrationStateRecord: lambda _, __: None,
-    r.RemoveUserScramCredentialRecord: (
-        lambda d, m: d.get_or_create_scram_delta().replay_remove_user_scram_credential(m)
-    ),
-    r.RemoveDelegationTokenRecord: (
-        lambda d, m: d.get_or_create_delegation_token_delta().replay_remove_delegation_token(m)
-    ),
-    r.RegisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_register_controller(m),
-    r.UnregisterControllerRecord: lambda d, m: d.get_or_create_cluster_delta().replay_unregister_controller(m),
+
+DELTAS: Final[dict[str, Callable[[Any], Any]]] = {
+    "features": FeaturesDelta,
+    "cluster": ClusterDelta,
+    "topics": TopicsDelta,
+    "configs": ConfigurationsDelta,
+    "client_quotas": ClientQuotasDelta,
+    "producer_ids": ProducerIdsDelta,
+    "acls": AclsDelta,
+    "scram": ScramDelta,
+    "delegation_tokens": DelegationTokenDelta,
 }
-"""The handler of each record type except those of topics; markers of metadata transactions are refused."""
+"""The class of the delta of each part of an image."""
+
+_HANDLERS: Final[Mapping[type, tuple[str, Callable[[Any, Any], object]]]] = {
+    r.FeatureLevelRecord: ("features", FeaturesDelta.replay),
+    r.RegisterBrokerRecord: ("cluster", ClusterDelta.replay_register_broker),
+    r.UnregisterBrokerRecord: ("cluster", ClusterDelta.replay_unregister_broker),
+    r.RegisterControllerRecord: ("cluster", ClusterDelta.replay_register_controller),
+    r.UnregisterControllerRecord: ("cluster", ClusterDelta.replay_unregister_controller),
+    r.FenceBrokerRecord: ("cluster", ClusterDelta.replay_fence_broker),
+    r.UnfenceBrokerRecord: ("cluster", ClusterDelta.replay_unfence_broker),
+    r.BrokerRegistrationChangeRecord: ("cluster", ClusterDelta.replay_broker_registration_change),
+    r.ConfigRecord: ("configs", ConfigurationsDelta.replay),
+    r.ClientQuotaRecord: ("client_quotas", ClientQuotasDelta.replay),
+    r.ProducerIdsRecord: ("producer_ids", ProducerIdsDelta.replay),
+    r.AccessControlEntryRecord: ("acls", AclsDelta.replay_access_control_entry),
+    r.RemoveAccessControlEntryRecord: ("acls", AclsDelta.replay_remove_access_control_entry),
+    r.UserScramCredentialRecord: ("scram", ScramDelta.replay_user_scram_credential),
+    r.RemoveUserScramCredentialRecord: ("scram", ScramDelta.replay_remove_user_scram_credential),
+    r.DelegationTokenRecord: ("delegation_tokens", DelegationTokenDelta.replay_delegation_token),
+    r.RemoveDelegationTokenRecord: ("delegation_tokens", DelegationTokenDelta.replay_remove_delegation_token),
+    r.RemoveTopicRecord: ("", TopicsDelta.replay_remove_topic),
+    r.NoOpRecord: ("", lambda _, __: None),
+    r.ZkMigrationStateRecord: ("", lambda _, __: None),
+}
+"""The part and the method of each record type except those of topics; markers of metadata transactions are refused.
+
+A RemoveTopicRecord changes two parts, the last two none.
+"""
 
 _TOPIC_KINDS = frozenset((TOPIC, PARTITION, CHANGE, CLEAR_ELR))
 _TRANSACTION_MARKERS = (r.BeginTransactionRecord, r.EndTransactionRecord, r.AbortTransactionRecord)

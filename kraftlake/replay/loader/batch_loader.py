@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kraftlake.delta.metadata_delta import MetadataDelta
-from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
@@ -205,12 +204,9 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
 
     def _replay_bulk(self, values: BatchValues, first: int, last: int) -> int:
         """Replay the records [first, last) of `values`, as indexes; returns the first that needs an object."""
-        topics = self.delta.topics_delta or TopicsDelta(self.image.topics, of_log=self.delta.of_log)
-        stop, others = topics.replay_bulk(
+        stop, others = self.delta.replay_bulk(
             values.data, values.starts, values.stops, first, last, following=values.following
         )
-        if not topics.is_untouched:
-            self.delta.topics_delta = topics
         for index, removed_topic in others:
             if removed_topic is not None:
                 self.delta.get_or_create_configs_delta().replay_remove_topic(removed_topic)

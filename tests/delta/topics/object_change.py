@@ -273,7 +273,7 @@ class ObjectTopicsDelta(ObjectChange):
 def as_objects() -> Iterator[None]:
     """Have deltas change topics as objects."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metadata_delta, "TopicsDelta", ObjectTopicsDelta)
+        patch.setitem(metadata_delta.DELTAS, "topics", ObjectTopicsDelta)
         yield
 
 

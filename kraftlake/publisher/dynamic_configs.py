@@ -75,29 +75,5 @@ class DynamicConfigPublisher(MetadataPublisher):
         return self._handlers.get(kind)
 
 
-class DynamicConfigs:
-    """A handler that stores configs, with the default entity ("") below each resource.
-
-    Source: org.apache.kafka.server.config.DynamicBrokerConfig (dynamicBrokerConfigs over dynamicDefaultConfigs).
-    """
-
-    def __init__(self) -> None:
-        self._configs: Mapping[str, Mapping[str, str]] = {}
-
-    def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
-        """Store the configs of a resource; an empty map removes it."""
-        kept = {**self._configs, name: dict(configs.items())}
-        self._configs = {resource: values for resource, values in kept.items() if values}
-
-    def effective(self, name: str, static: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The effective configs of a resource: its own, then the default entity's, then `static` ones."""
-        configs = self._configs
-        return {**(static or {}), **configs.get(DEFAULT_NAME, {}), **configs.get(name, {})}
-
-    def own(self, name: str) -> Mapping[str, str]:
-        """The configs set for that resource alone."""
-        return self._configs.get(name, {})
-
-
 def _shown(resource: ConfigResource) -> str:
     return f"{resource.type_name.lower()} {resource.name or '(default)'}"

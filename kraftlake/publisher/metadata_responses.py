@@ -7,10 +7,8 @@ from typing import ClassVar
 
 import attrs
 
-from kraftlake.image.topics.partition_registration import LeaderRecoveryState
 from kraftlake.image.topics.topic_names import INTERNAL_TOPICS
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.uuid import Uuid
 
 
@@ -28,17 +26,6 @@ class Node:
 
 
 Node.NO_NODE = Node(id=-1, host="", port=-1)
-
-
-@attrs.frozen(kw_only=True)
-class LeaderAndIsr:
-    """A partition's leader and ISR. Source: org.apache.kafka.metadata.LeaderAndIsr."""
-
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    leader_recovery_state: LeaderRecoveryState
-    partition_epoch: int
 
 
 @attrs.frozen(kw_only=True)
@@ -97,7 +84,6 @@ class FinalizedFeatures:
     Source: org.apache.kafka.server.common.FinalizedFeatures.
     """
 
-    metadata_version: MetadataVersion
     levels: Mapping[str, int]
     epoch: int
     """The offset of the image, which clients compare."""

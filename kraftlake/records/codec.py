@@ -8,7 +8,8 @@ Source: the message format of org.apache.kafka.common.protocol, and KIP-482 for 
 from __future__ import annotations
 
 import struct
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 from kraftlake.records.codec_source import decoder_of, encoder_of
 from kraftlake.records.schema import Message, memoized
@@ -21,23 +22,10 @@ READ_FAULTS = (MalformedError, struct.error, IndexError, UnicodeDecodeError)
 _WRITE_FAULTS = (struct.error, TypeError, AttributeError, ValueError, OverflowError, UnicodeEncodeError)
 
 
-class Decoder(Protocol):
-    """Decodes one message of a fixed class and version from `data` at a position.
-
-    Returns it and the position after it.
-    """
-
-    def __call__(self, data: bytes, position: int, /) -> tuple[Any, int]:
-        """Decode."""
-        ...
-
-
-class Encoder(Protocol):
-    """Appends one message of a fixed class and version to a buffer."""
-
-    def __call__(self, message: Any, buffer: bytearray, /) -> None:
-        """Encode."""
-        ...
+Decoder: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+"""Decodes one message of a fixed class and version at a position; returns it and the position after it."""
+Encoder: TypeAlias = Callable[[Any, bytearray], None]
+"""Appends one message of a fixed class and version to a buffer."""
 
 
 @memoized
@@ -49,8 +37,7 @@ def message_decoder(cls: type[Message], version: int) -> Decoder:
     """
     if version not in cls.VERSIONS:
         raise UnknownRecordError(_unknown_version(cls, version))
-    decoder: Decoder = decoder_of(cls, version)
-    return decoder
+    return decoder_of(cls, version)
 
 
 @memoized
@@ -58,8 +45,7 @@ def message_encoder(cls: type[Message], version: int) -> Encoder:
     """Return the generated encoder; raises UnwritableMetadataError for an unknown version."""
     if version not in cls.VERSIONS:
         raise UnwritableMetadataError(_unknown_version(cls, version))
-    encoder: Encoder = encoder_of(cls, version)
-    return encoder
+    return encoder_of(cls, version)
 
 
 def decode_message(cls: type[M], version: int, data: bytes, position: int = 0) -> M:

@@ -7,8 +7,8 @@ The functions are straight-line code, with a fast path for numbers below 128: de
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, pairwise
 from typing import Any
 
 import attrs
@@ -115,6 +115,23 @@ def _fields(cls: type[Struct], version: int) -> tuple[list[tuple[str, FieldSpec]
     return plain, sorted(tagged, key=lambda field: field[1].tag or 0)
 
 
+def _runs(
+    fields: Iterable[tuple[str, FieldSpec]],
+) -> Iterator[tuple[struct.Struct | None, list[tuple[str, FieldSpec]]]]:
+    """Yield the runs of fields of fixed size, each with its layout, and the other fields one by one, with None."""
+    for is_fixed, run in groupby(fields, lambda field: _format(field[1]) is not None):
+        found = list(run)
+        if is_fixed:
+            yield struct.Struct(">" + "".join(_format(spec) or "" for _, spec in found)), found
+        else:
+            yield from ((None, [field]) for field in found)
+
+
+def _format(spec: FieldSpec) -> str | None:
+    """Return the format of a field of fixed size."""
+    return _FORMATS.get(spec.type) if isinstance(spec.type, Primitive) and not spec.array else None
+
+
 def _is_nullable(spec: FieldSpec, version: int) -> bool:
     return spec.nullable is not None and version in spec.nullable
 
@@ -149,20 +166,14 @@ def decoder_of(cls: type[Struct], version: int) -> Callable[[bytes, int], tuple[
 
 
 def _decode_plain(w: _Writer, fields: list[tuple[str, FieldSpec]], version: int) -> None:
-    run: list[tuple[str, Primitive]] = []
-    for name, spec in [*fields, ("", None)]:  # the last flushes the run
-        if spec is not None and not spec.array and isinstance(spec.type, Primitive) and spec.type in _FORMATS:
-            run.append((name, spec.type))
+    for layout, run in _runs(fields):
+        if layout is None:
+            _decode_value(w, f"o.{run[0][0]}", run[0][1], version)
             continue
-        if run:
-            layout = struct.Struct(">" + "".join(_FORMATS[type_] for _, type_ in run))
-            w(f"{''.join(f'v_{n}, ' for n, _ in run)} = {w.name('unpack', layout.unpack_from)}(b, p)")
-            w(f"p += {layout.size}")
-            for n, type_ in run:
-                w(f"o.{n} = Uuid(v_{n})" if type_ is Primitive.UUID else f"o.{n} = v_{n}")
-            run = []
-        if spec is not None:
-            _decode_value(w, f"o.{name}", spec, version)
+        w(f"{''.join(f'v_{n}, ' for n, _ in run)} = {w.name('unpack', layout.unpack_from)}(b, p)")
+        w(f"p += {layout.size}")
+        for n, spec in run:
+            w(f"o.{n} = Uuid(v_{n})" if spec.type is Primitive.UUID else f"o.{n} = v_{n}")
 
 
 def _decode_value(w: _Writer, target: str, spec: FieldSpec, version: int) -> None:
@@ -171,8 +182,8 @@ def _decode_value(w: _Writer, target: str, spec: FieldSpec, version: int) -> Non
         _decode_length(w, target, spec, version)
         _decode_array(w, target, spec, version)
         w.depth -= 1
-    elif isinstance(spec.type, Primitive) and spec.type in _FORMATS:
-        layout = struct.Struct(">" + _FORMATS[spec.type])
+    elif (format_ := _format(spec)) is not None:
+        layout = struct.Struct(">" + format_)
         value = f"{w.name('unpack', layout.unpack_from)}(b, p)[0]"
         w(f"{target} = Uuid({value})" if spec.type is Primitive.UUID else f"{target} = {value}")
         w(f"p += {layout.size}")
@@ -268,20 +279,14 @@ def encoder_of(cls: type[Struct], version: int) -> Callable[[Any, bytearray], No
 
 
 def _encode_plain(w: _Writer, fields: list[tuple[str, FieldSpec]], version: int) -> None:
-    run: list[tuple[str, Primitive]] = []
-    for name, spec in [*fields, ("", None)]:
-        if spec is not None and not spec.array and isinstance(spec.type, Primitive) and spec.type in _FORMATS:
-            run.append((name, spec.type))
+    for layout, run in _runs(fields):
+        if layout is None:
+            _encode_value(w, "out", f"m.{run[0][0]}", run[0][1], version)
             continue
-        if run:
-            for n, type_ in run:
-                if type_ is Primitive.UUID:
-                    _check_uuid(w, f"m.{n}")
-            layout = struct.Struct(">" + "".join(_FORMATS[type_] for _, type_ in run))
-            w(f"out += {w.name('pack', layout.pack)}({', '.join(f'm.{n}' for n, _ in run)})")
-            run = []
-        if spec is not None:
-            _encode_value(w, "out", f"m.{name}", spec, version)
+        for n, spec in run:
+            if spec.type is Primitive.UUID:
+                _check_uuid(w, f"m.{n}")
+        w(f"out += {w.name('pack', layout.pack)}({', '.join(f'm.{n}' for n, _ in run)})")
 
 
 def _check_uuid(w: _Writer, value: str) -> None:
@@ -289,10 +294,11 @@ def _check_uuid(w: _Writer, value: str) -> None:
 
 
 def _encode_value(w: _Writer, out: str, value: str, spec: FieldSpec, version: int) -> None:
-    if not spec.array and isinstance(spec.type, Primitive) and spec.type in _FORMATS:
+    format_ = _format(spec)
+    if format_ is not None:
         if spec.type is Primitive.UUID:
             _check_uuid(w, value)
-        w(f"{out} += {w.name('pack', struct.Struct('>' + _FORMATS[spec.type]).pack)}({value})")
+        w(f"{out} += {w.name('pack', struct.Struct('>' + format_).pack)}({value})")
         return
     if not spec.array and not isinstance(spec.type, Primitive):
         w(f"{w.name('encode', encoder_of(spec.type, version))}({value}, {out})")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.records.schema import Message, Primitive, Struct, Versions, array, scalar, struct
+from kraftlake.records.schema import Message, Primitive, Struct, Versions, array, message_types, scalar, struct
 from kraftlake.records.uuid import Uuid
 
 
@@ -103,10 +103,7 @@ class VotersRecord(Message):
     voters: tuple[Voter, ...] = array(Voter)
 
 
-CONTROL_RECORDS: dict[int, type[Message]] = {
-    cls.API_KEY: cls
-    for cls in (LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord, VotersRecord)
-}
+CONTROL_RECORDS: dict[int, type[Message]] = message_types(vars().values())
 """Every control record type by its control type."""
 
 CONTROL_NAMES: dict[int, str] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.records.schema import Message, Primitive, Struct, Versions, array, scalar
+from kraftlake.records.schema import Message, Primitive, Struct, Versions, array, message_types, scalar
 from kraftlake.records.uuid import Uuid
 
 
@@ -397,36 +397,5 @@ class UnregisterControllerRecord(Message):
     controller_id: int = scalar(Primitive.INT32)
 
 
-METADATA_RECORDS: dict[int, type[Message]] = {
-    cls.API_KEY: cls
-    for cls in (
-        RegisterBrokerRecord,
-        UnregisterBrokerRecord,
-        TopicRecord,
-        PartitionRecord,
-        ConfigRecord,
-        PartitionChangeRecord,
-        FenceBrokerRecord,
-        UnfenceBrokerRecord,
-        RemoveTopicRecord,
-        DelegationTokenRecord,
-        UserScramCredentialRecord,
-        FeatureLevelRecord,
-        ClientQuotaRecord,
-        ProducerIdsRecord,
-        BrokerRegistrationChangeRecord,
-        AccessControlEntryRecord,
-        RemoveAccessControlEntryRecord,
-        NoOpRecord,
-        ZkMigrationStateRecord,
-        RemoveUserScramCredentialRecord,
-        BeginTransactionRecord,
-        EndTransactionRecord,
-        AbortTransactionRecord,
-        RemoveDelegationTokenRecord,
-        RegisterControllerRecord,
-        ClearElrRecord,
-        UnregisterControllerRecord,
-    )
-}
+METADATA_RECORDS: dict[int, type[Message]] = message_types(vars().values())
 """Every metadata record type by its api key."""

@@ -7,7 +7,7 @@ type is written down once. Source: Kafka's message schemas (JSON files in the ka
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cache
 from operator import attrgetter
@@ -160,6 +160,12 @@ class Message(Struct):
 
     API_KEY: ClassVar[int]
     VERSIONS: ClassVar[Versions]
+
+
+def message_types(declared: Iterable[object]) -> dict[int, type[Message]]:
+    """Return the record types among the names of a module by api key, in the order of their declaration."""
+    types = [one for one in declared if isinstance(one, type) and issubclass(one, Message) and one is not Message]
+    return {one.API_KEY: one for one in types}
 
 
 @memoized

@@ -25,7 +25,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.acl.AclPermissionType;
@@ -468,14 +467,6 @@ public class KafkaPublishers {
         for (Iterator t = request.get("topics").iterator(); t.hasNext(); ) {
             names.add(((JsonNode) t.next()).asText());
         }
-        Map brokers = new LinkedHashMap();
-        for (Iterator b = request.get("brokers").iterator(); b.hasNext(); ) {
-            int id = ((JsonNode) b.next()).asInt();
-            brokers.put(String.valueOf(id), Arrays.asList(new Object[] {
-                Boolean.valueOf(cache.hasAliveBroker(id)), Boolean.valueOf(cache.isBrokerFenced(id)),
-                Boolean.valueOf(cache.isBrokerShuttingDown(id)), cache.getAliveBrokerEpoch(id).orElse(null)}));
-        }
-        json.put("brokers", brokers);
         json.put("features", map(new Object[] {
             "levels", cache.features().finalizedFeatures(), "epoch", Long.valueOf(cache.features().finalizedFeaturesEpoch())}));
         Map listeners = new LinkedHashMap();
@@ -495,14 +486,7 @@ public class KafkaPublishers {
             for (Iterator t = names.iterator(); t.hasNext(); ) {
                 String topic = (String) t.next();
                 for (int partition = 0; partition < 3; partition++) {
-                    Map replicas = new LinkedHashMap();
-                    Map found = cache.getPartitionReplicaEndpoints(new TopicPartition(topic, partition), listener);
-                    for (Iterator f = found.entrySet().iterator(); f.hasNext(); ) {
-                        Map.Entry entry = (Map.Entry) f.next();
-                        replicas.put(String.valueOf(entry.getKey()), node((Node) entry.getValue()));
-                    }
-                    endpoints.add(map(new Object[] {
-                        "leader", node(cache.getPartitionLeaderEndpoint(topic, partition, listener)), "replicas", replicas}));
+                    endpoints.add(node(cache.getPartitionLeaderEndpoint(topic, partition, listener)));
                 }
             }
             answers.put("endpoints", endpoints);
@@ -514,8 +498,7 @@ public class KafkaPublishers {
             String topic = (String) t.next();
             LeaderAndIsr state = (LeaderAndIsr) cache.getLeaderAndIsr(topic, 0).orElse(null);
             topics.add(Arrays.asList(new Object[] {
-                cache.getTopicId(topic).toString(), cache.numPartitions(topic).orElse(null),
-                Boolean.valueOf(cache.contains(topic)), Boolean.valueOf(cache.contains(new TopicPartition(topic, 0))),
+                Boolean.valueOf(cache.contains(topic)),
                 state == null ? null : Arrays.asList(new Object[] {
                     Integer.valueOf(state.leader()), Integer.valueOf(state.leaderEpoch()),
                     Integer.valueOf(state.partitionEpoch())})}));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from random import Random
 from typing import Any
 
 import attrs
@@ -11,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.delta.metadata_delta import MetadataDelta
-from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.publisher.authorizer import Action, AuthorizerConfig, StandardAuthorizer, is_in_range
 from kraftlake.publisher.client_quotas import ClientQuotas
+from kraftlake.publisher.cluster_view import cluster_of
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.publisher.metadata_responses import Node
 from kraftlake.publisher.quota_filter import FilterComponent, Match, QuotaFilter
@@ -24,7 +25,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.inet_address import AddressRange, inet_address
-from tests.histories import BROKER_IDS, TOPIC_NAMES, USERS, histories
+from tests.histories import TOPIC_NAMES, USERS, histories
 from tests.interop.kafka_publishers import ask_broker
 from tests.publisher.updates import cluster
 from tests.replay.made_logs import uuid_of
@@ -195,7 +196,7 @@ def test_a_cache_answers_as_kafkas(
     theirs = ask_broker(
         "cache",
         {
-            "records": written, "offset": image.offset, "topics": topics, "brokers": [*BROKER_IDS, 99],
+            "records": written, "offset": image.offset, "topics": topics,
             "listeners": LISTENERS, "start": start, "limit": limit, "filters": asked, "users": users,
         },
     )  # fmt: skip
@@ -228,7 +229,7 @@ def in_any_order(cluster: dict[str, Any]) -> None:
 
 
 def of_cluster(cache: MetadataCache) -> dict[str, Any]:
-    cluster = cache.to_cluster("cluster")
+    cluster = cluster_of(cache.image, "cluster", Random())
     assert cluster.cluster_id == "cluster"
     made = {
         "nodes": [of_node(node) for node in cluster.nodes],
@@ -260,15 +261,6 @@ def ours_of(  # noqa: PLR0917
 ) -> dict[str, Any]:
     features = cache.features()
     return {
-        "brokers": {
-            str(number): [
-                cache.has_alive_broker(number),
-                cache.is_broker_fenced(number),
-                cache.is_broker_shutting_down(number),
-                cache.alive_broker_epoch(number),
-            ]
-            for number in [*BROKER_IDS, 99]
-        },
         "cluster": of_cluster(cache),
         "features": {"levels": dict(features.levels), "epoch": features.epoch},
         "listeners": {name: of_listener(cache, name, topics, start, limit) for name in LISTENERS},
@@ -286,12 +278,9 @@ def ours_of(  # noqa: PLR0917
 
 
 def of_topic(cache: MetadataCache, topic: str) -> list[Any]:
-    state = cache.leader_and_isr(topic, 0)
+    state = cache.partition(topic, 0)
     return [
-        str(cache.topic_id(topic)),
-        cache.number_of_partitions(topic),
         cache.contains(topic),
-        cache.contains(TopicPartition(topic, 0)),
         None if state is None else [state.leader, state.leader_epoch, state.partition_epoch],
     ]
 
@@ -353,15 +342,7 @@ def of_listener(cache: MetadataCache, listener: str, topics: list[str], start: i
             "cursor": None if cursor is None else [cursor.topic_name, cursor.partition_index],
         },
         "endpoints": [
-            {
-                "leader": of_node(cache.partition_leader_endpoint(topic, number, listener)),
-                "replicas": {
-                    str(broker): of_node(node)
-                    for broker, node in cache.partition_replica_endpoints(
-                        TopicPartition(topic, number), listener
-                    ).items()
-                },
-            }
+            of_node(cache.partition_leader_endpoint(topic, number, listener))
             for topic in topics
             for number in range(3)
         ],

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from kraftlake.publisher.credentials import CredentialProvider, DelegationTokenCache
-from kraftlake.publisher.features import FeaturesPublisher
 from kraftlake.records import metadata_records as r
 from tests.publisher.updates import cluster
 
@@ -45,13 +44,3 @@ def test_tokens_are_found_by_id_and_owner_until_they_expire() -> None:
     made.change(token("a", expires=150), r.RemoveDelegationTokenRecord(token_id="b"))
     assert cache.usable("a", 150) is not None
     assert cache.token("b") is None
-
-
-def test_features_are_stored_with_the_offset_of_their_image() -> None:
-    features = FeaturesPublisher()
-    made = cluster(parts=(features,))
-    made.change(r.FeatureLevelRecord(name="group.version", feature_level=1))
-    made.change(r.NoOpRecord())
-    assert features.features is not None
-    assert dict(features.features.levels) == {"metadata.version": 25, "group.version": 1}
-    assert features.features.epoch == 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftlake.publisher.dynamic_configs import ConfigType, DynamicConfigPublisher, DynamicConfigs
+from kraftlake.publisher.dynamic_configs import ConfigType, DynamicConfigPublisher
 from kraftlake.records import metadata_records as r
 from tests.publisher.updates import cluster, topic_of
 from tests.replay.loader.test_metadata_loader import Faults
@@ -64,14 +64,3 @@ def test_a_resource_type_without_a_handler_is_ignored() -> None:
     faults = Faults()
     cluster(parts=(DynamicConfigPublisher(3, {}, faults),)).change(config(2, "foo", "flush.ms", "1"))
     assert faults.told == []
-
-
-def test_own_configs_override_those_of_the_default_entity_which_override_static_ones() -> None:
-    kept = DynamicConfigs()
-    made = cluster(parts=(DynamicConfigPublisher(3, {ConfigType.BROKER: kept}, Faults()),))
-    made.change(config(4, "", "a", "default"), config(4, "", "b", "default"), config(4, "3", "a", "own"))
-    assert kept.effective("3", {"b": "static", "c": "static"}) == {"a": "own", "b": "default", "c": "static"}
-    assert kept.own("3") == {"a": "own"}
-    made.change(config(4, "3", "a", None))
-    assert kept.effective("3") == {"a": "default", "b": "default"}
-    assert kept.own("3") == {}

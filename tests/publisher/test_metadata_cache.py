@@ -7,9 +7,7 @@ from random import Random
 import pytest
 from structlog.testing import capture_logs
 
-from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
-from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.topics.directory_id import LOST, UNASSIGNED
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.metadata_cache import MetadataCache
@@ -38,40 +36,24 @@ def three_brokers() -> list[Message]:
 def test_topics_are_found_by_name_and_id() -> None:
     cache = cache_of(*topic_of("foo", 1, (1, (1,)), (1, (1,))), *topic_of("bar", 2))
     assert sorted(cache.all_topics()) == ["bar", "foo"]
-    assert (cache.topic_id("foo"), cache.topic_id("nobody")) == (uuid_of(1), Uuid.ZERO)
     assert (cache.topic_name(uuid_of(2)), cache.topic_name(uuid_of(9))) == ("bar", None)
-    assert (cache.number_of_partitions("foo"), cache.number_of_partitions("nobody")) == (2, None)
     assert cache.contains("bar")
-    assert cache.contains(TopicPartition("foo", 1))
     assert not cache.contains("nobody")
-    assert not cache.contains(TopicPartition("foo", 2))
-    assert not cache.contains(TopicPartition("nobody", 0))
 
 
 def test_a_partition_has_its_leader_and_isr() -> None:
     cache = cache_of(*topic_of("foo", 1, (2, (2, 1)), leader_epoch=5))
-    state = cache.leader_and_isr("foo", 0)
+    state = cache.partition("foo", 0)
     assert state is not None
     assert (state.leader, state.leader_epoch, state.isr, state.partition_epoch) == (2, 5, (2, 1), 0)
-    assert cache.leader_and_isr("foo", 1) is None
+    assert cache.partition("foo", 1) is None
+    assert cache.partition("nobody", 0) is None
 
 
-def test_brokers_are_alive_fenced_or_unknown() -> None:
+def test_a_random_broker_is_one_that_is_not_fenced() -> None:
     cache = cache_of(*three_brokers())
-    assert [cache.has_alive_broker(number) for number in (1, 3, 9)] == [True, False, False]
-    assert [cache.is_broker_fenced(number) for number in (1, 3, 9)] == [False, True, False]
-    assert [cache.alive_broker_epoch(number) for number in (1, 3, 9)] == [101, None, None]
     assert {cache.random_alive_broker_id() for _ in range(50)} == {1, 2}
     assert MetadataCache(1).random_alive_broker_id() is None
-
-
-def test_the_cache_knows_brokers_in_controlled_shutdown() -> None:
-    made = cluster(broker(1))
-    made.change(r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=101, in_controlled_shutdown=1))
-    cache = MetadataCache(2)
-    cache.update(made.image)
-    assert cache.is_broker_shutting_down(1)
-    assert not cache.is_broker_shutting_down(9)
 
 
 def test_endpoints_are_those_of_the_listener_asked_for() -> None:
@@ -89,9 +71,6 @@ def test_endpoints_are_those_of_the_listener_asked_for() -> None:
     fenced = cache.partition_leader_endpoint("foo", 3, "PLAINTEXT")
     assert fenced is not None
     assert fenced.is_fenced
-    replicas = cache.partition_replica_endpoints(TopicPartition("foo", 0), "PLAINTEXT")
-    assert sorted(replicas) == [1, 2], "fenced ones are left out"
-    assert cache.partition_replica_endpoints(TopicPartition("foo", 9), "PLAINTEXT") == {}
 
 
 def test_a_metadata_response_has_errors_of_leaders_and_replicas() -> None:
@@ -159,14 +138,6 @@ def test_topics_are_described_page_by_page() -> None:
     ]
     assert page.next_cursor is None
     assert len(cache.describe_topics(["nobody"], "PLAINTEXT", ignore_errors=True).topics) == 0
-
-
-def test_an_update_returns_the_deleted_partitions() -> None:
-    made, cache = cluster(*topic_of("foo", 1, (1, (1,)), (1, (1,))), *topic_of("bar", 2, (1, (1,)))), MetadataCache(1)
-    assert cache.update(made.image) == []
-    delta = made.change(r.RemoveTopicRecord(topic_id=uuid_of(1)))
-    assert cache.update(made.image, delta) == [TopicPartition("foo", 0), TopicPartition("foo", 1)]
-    assert not cache.contains("foo")
 
 
 def test_unequal_listeners_are_logged_once_and_fenced_brokers_do_not_count() -> None:
@@ -260,14 +231,8 @@ def test_features_hold_the_metadata_version_and_kraft_version() -> None:
     made = cluster(r.FeatureLevelRecord(name="group.version", feature_level=1))
     cache = MetadataCache(1, kraft_version=lambda: 1)
     with pytest.raises(UnwritableMetadataError, match="has no metadata"):
-        cache.metadata_version()
+        cache.features()
     cache.update(made.image)
     features = cache.features()
     assert dict(features.levels) == {"metadata.version": 25, "group.version": 1, "kraft.version": 1}
-    assert (features.metadata_version, features.epoch) == (cache.metadata_version(), made.image.offset)
-
-
-def test_configs_are_those_of_the_resource_alone() -> None:
-    cache = cache_of(r.ConfigRecord(resource_type=2, resource_name="foo", name="retention.ms", value="1"))
-    assert dict(cache.config(ConfigResource(2, "foo")).items()) == {"retention.ms": "1"}
-    assert dict(cache.config(ConfigResource(2, "bar")).items()) == {}
+    assert features.epoch == made.image.offset

@@ -22,7 +22,6 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts
-from kraftlake.publisher.coordinator_recorder import CoordinatorRecorder
 from kraftlake.publisher.dynamic_configs import ConfigType, DynamicConfigPublisher
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.records.metadata_records import BrokerEndpoint
@@ -124,15 +123,12 @@ class LakeBroker:
         self.server = RequestServer(self.manager, self.delayed)
         self.sessions = FetchManager(FetchSessionCache(clock, CONFIG.max_incremental_fetch_session_cache_slots))
         self.told: SimpleQueue[MetadataImage] = SimpleQueue()
-        self.groups = CoordinatorRecorder()
         publisher = BrokerMetadataPublisher(
             id_,
             self.cache,
             BrokerParts(
                 log_manager=self.logs,
                 replica_manager=self.manager,
-                group_coordinator=self.groups,
-                transaction_coordinator=CoordinatorRecorder(),
                 followers=(
                     DynamicConfigPublisher(id_, {ConfigType.TOPIC: TopicConfigHandler(id_, self.logs)}, self.faults),
                 ),

@@ -110,7 +110,9 @@ def test_a_changed_topic_config_applies_to_the_logs_of_every_broker(cluster: Lak
 
 def test_a_deleted_topic_is_deleted_on_every_broker(cluster: LakeCluster) -> None:
     create(cluster)
-    topic_id = cluster.nodes[1].cache.topic_id("foo")
+    topic = cluster.nodes[1].cache.image.topics.get_topic("foo")
+    assert topic is not None
+    topic_id = topic.id
     cluster.controller.submit(lambda state: delete_topics(state, [topic_id])).result(PATIENCE)
     for node in at_least_one(cluster.nodes.values()):
         node.await_image(lambda image: foo(image) is None)

@@ -62,7 +62,7 @@ class ServingContext:
 
     def leader_of(self, module: Any, name: TopicPartition) -> Any:
         """The leader and its epoch of a partition, as known to this broker, in kio's LeaderIdAndEpoch."""
-        known = self.cache.leader_and_isr(name.topic, name.partition)
+        known = self.cache.partition(name.topic, name.partition)
         if known is None:
             return module.LeaderIdAndEpoch()
         return module.LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)

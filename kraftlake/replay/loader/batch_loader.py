@@ -11,7 +11,6 @@ from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.metadata_records import BeginTransactionRecord
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.replay.loader.quorum_state import QuorumState
@@ -131,8 +130,7 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
 
     def _load_record(self, offset: int, message: AnyMessage) -> None:
         if isinstance(message, TRANSACTION_MARKS):
-            begins = isinstance(message, BeginTransactionRecord) and not self.in_transaction
-            if begins and self.publish is not None and self._num_records:
+            if self.publish is not None and self.ends_before(message, has_records=bool(self._num_records)):
                 self._apply_and_publish()
             for at, released in self.take_mark(message, offset):
                 self._replay_or_skip(at, released)

@@ -72,36 +72,24 @@ class DeltaBoundaries:
         part: LogPart,
         batches: Batches,
         records: EffectiveRecords,
-        *,
-        opened: Sequence[tuple[int, bool]],
+        offsets: Any,
         leaders: Sequence[tuple[int, int]],
     ) -> DeltaBoundaries:
-        """The boundaries of a part of the log and its batches; its `records` are given as if each stood alone.
+        """The boundaries at offsets of a part of the log and its batches; its `records` are as if each stood alone.
 
-        A delta ends with each batch after which no transaction is open, and before each record that begins one.
-        `opened` says from which offsets on a transaction is open or not, the first of them in front of the part.
-        `leaders` are those of the quorum in the same way.
+        `leaders` says from which offsets on who leads the quorum, the first of them in front of the part.
         """
-        bases, lasts, epochs, times = batches
-        offsets = lasts
-        if len(opened) > 1 or opened[0][1]:
-            edges, is_open = np.array([edge for edge, _ in opened]), np.array([is_open for _, is_open in opened])
-            closed = ~is_open[np.searchsorted(edges, lasts, side="right") - 1]
-            begins = edges[1:][is_open[1:] & ~is_open[:-1]]
-            before = begins[begins > bases[np.searchsorted(lasts, begins)]] - 1
-            offsets = np.sort(np.concatenate((lasts[closed], before)))
-            offsets = offsets[np.diff(offsets, prepend=-1) > 0]  # np.unique would import numpy.ma
-        last_of = np.searchsorted(lasts, offsets)
+        lasts, last_of = batches.last_offsets, batches.holding(offsets)
         if isinstance(part, ShardRecords):
             noop = part.noop
         elif len(records):
-            noop = np.logical_and.reduceat(records.are_no_ops(), bases - part.base_offset)
+            noop = np.logical_and.reduceat(records.are_no_ops(), batches.base_offsets - part.base_offset)
         else:  # a control batch
             noop = np.zeros(len(lasts), np.bool_)
         return cls(
             offsets=offsets,
-            epochs=epochs[last_of].astype(np.int32),
-            times=times[last_of],
+            epochs=batches.epochs[last_of].astype(np.int32),
+            times=batches.timestamps[last_of],
             leaders=np.array([leader for _, leader in leaders], np.int32)[
                 np.searchsorted([edge for edge, _ in leaders], offsets, side="right") - 1
             ],
@@ -116,6 +104,10 @@ class Batches(NamedTuple):
     last_offsets: Any
     epochs: Any
     timestamps: Any
+
+    def holding(self, offsets: Any) -> Any:
+        """The numbers of the batches that hold offsets."""
+        return np.searchsorted(self.last_offsets, offsets)
 
 
 def batches_in(part: LogPart) -> Batches:

@@ -7,6 +7,7 @@ from typing import Generic
 
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.metadata_records import BeginTransactionRecord
 from kraftlake.records.schema import Message
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.loader.quorum_state import QuorumState
@@ -67,6 +68,14 @@ class LogPosition(Generic[T]):
                 self.quorum = self.quorum.after(record.message) if first <= offset <= last else self.quorum
         except CorruptDataError as error:
             self.leave_out(first, "CONTROL", error)
+
+    def ends_before(self, mark: Message, *, has_records: bool) -> bool:
+        """Whether a metadata delta ends in front of the next record, a mark; `has_records`: the delta has some.
+
+        A delta ends in front of a record that begins a transaction, and with a batch (of several that are loaded at
+        once, the last one) unless a transaction is open.
+        """
+        return has_records and not self.in_transaction and isinstance(mark, BeginTransactionRecord)
 
     def take_mark(self, mark: Message, offset: int) -> list[T]:
         """Begin or end a transaction; the items that take effect, none where the mark contradicts those before it."""

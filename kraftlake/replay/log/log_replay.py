@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -247,18 +247,20 @@ class LogReplay(LogPosition[EffectiveRecords]):
                 stop = min(stop or (batch.base_offset, error), (batch.base_offset, error), key=itemgetter(0))
             leaders.append((batch.base_offset, self._leader))
         count = len(alone) if stop is None else int(np.searchsorted(alone.offsets, stop[0]))
-        taken, opened, done = list[EffectiveRecords](), [(-1, self.in_transaction)], 0
+        taken, offsets, done, ended = list[EffectiveRecords](), [batches.last_offsets[:0]], 0, 0
         try:
             for place in (*marks_among(alone.kinds[:count]).tolist(), count):
                 if done < place:
                     taken += self._passing(alone if place - done == len(alone) else alone.part(done, place))
+                number = len(batches.last_offsets) if place == count else batches.holding(int(alone.offsets[place]))
+                if not self.in_transaction:
+                    offsets.append(batches.last_offsets[ended:number])
                 if place < count:
-                    taken += self._marked(alone, place)
-                    opened.append((int(alone.offsets[place]), self.in_transaction))
-                done = place + 1
+                    taken += self._marked(alone, place, int(batches.base_offsets[number]), offsets)
+                done, ended = place + 1, number
         except RECORD_FAULTS as error:
             stop = getattr(error, "offset", part.base_offset), error
-        ends = DeltaBoundaries.of_part(part, batches, alone, opened=opened, leaders=leaders)
+        ends = DeltaBoundaries.of_part(part, batches, alone, np.concatenate(offsets), leaders)
         if stop is not None:
             return taken, ends.part(0, int(np.searchsorted(ends.offsets, stop[0]))), stop[1]
         last = [int(numbers[-1]) for numbers in (batches.last_offsets, batches.epochs, batches.timestamps)]
@@ -289,12 +291,19 @@ class LogReplay(LogPosition[EffectiveRecords]):
             self.transaction.hold((records if len(good) == len(records) else records.where(good)).kept())
         return []
 
-    def _marked(self, records: EffectiveRecords, place: int) -> list[EffectiveRecords]:
-        """The records that take effect with a mark of a transaction; in an unknown version it is a record as others."""
+    def _marked(self, records: EffectiveRecords, place: int, base: int, offsets: list[Any]) -> list[EffectiveRecords]:
+        """The records that take effect with a mark, of a batch from `base` on; one in an unknown version is no mark.
+
+        The end of a delta in front of it is added to `offsets`.
+        """
         offset, mark = int(records.offsets[place]), self._decoded(records, place)
         if isinstance(mark, UnknownRecord):
             return self._passing(records.part(place, place + 1))
-        held = [] if mark is None else self.take_mark(mark, offset)
+        if mark is None:
+            return []
+        if self.ends_before(mark, has_records=offset > base):
+            offsets.append([offset - 1])
+        held = self.take_mark(mark, offset)
         return [joined(held).taking_effect(offset, int(records.times[place]))] if held else []
 
     def _decoded(self, records: EffectiveRecords, place: int) -> AnyMessage | None:
@@ -369,12 +378,8 @@ class LogReplay(LogPosition[EffectiveRecords]):
         latest = pc.max(rows.column("timestamp").filter(last_batch).cast(pa.int64())).as_py()
         self.time = -1 if latest is None else latest // 1000
         self.last_offset, self._batch_aligned = rows.column("offset")[-1].as_py(), True
-        self.provenance = attrs.evolve(
-            self.provenance,
-            offset=self.last_offset,
-            timestamp=self.time,
-            batch_aligned=True,
-        )
+        at = self.last_offset
+        self.provenance = attrs.evolve(self.provenance, offset=at, timestamp=self.time, batch_aligned=True)
 
 
 def _some(part: Chunk, following: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -152,17 +152,6 @@ class PartitionChanges:
         """The lists of rows, of `before` or `after`."""
         return RowLists(rows, *self.heaps)
 
-    def counted_from(self, delta: int, record: int) -> PartitionChanges:
-        """The same with the numbers of deltas and records counted from these on."""
-        if not delta and not record:
-            return self
-        return attrs.evolve(
-            self,
-            deltas=self.deltas - delta,
-            created=self.created - np.array([delta, 0]),
-            removed=self.removed - np.array([delta, 0, record]),
-        )
-
     def by_delta(self) -> PartitionChanges:
         """One change for each partition and delta; in the order of the first record of each."""
         if not self.repeated or not len(self):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import attrs
 
@@ -14,8 +15,9 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import UNKNOWN, AnyMessage, UnknownRecord, decode_value
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay.log.open_transaction import OpenTransaction
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.errors import CorruptDataError, ReplayError
 
 _ROLE_CHANGES = (TransitionKind.BECAME_LEADER, TransitionKind.BECAME_FOLLOWER, TransitionKind.FETCHING_STARTED)
 _OF_THE_BROKER = (TransitionKind.BROKER_STARTED, TransitionKind.SHUTDOWN_BEGUN, TransitionKind.DIRECTORY_FAILED)
@@ -148,18 +150,11 @@ class UnpublishedRecords:
 
     def messages(self, to_offset: int) -> list[tuple[int, AnyMessage]]:
         """The (offset, record) pairs that take effect after the last publication, up to and including `to_offset`."""
-        effective: list[tuple[int, AnyMessage]] = []
-        held: list[tuple[int, AnyMessage]] | None = None
+        effective, transaction = list[tuple[int, AnyMessage]](), OpenTransaction[tuple[int, AnyMessage]]()
         for offset, message in self._decoded(to_offset):
-            if isinstance(message, r.BeginTransactionRecord):
-                held = []
-            elif isinstance(message, r.EndTransactionRecord | r.AbortTransactionRecord):
-                if isinstance(message, r.EndTransactionRecord):
-                    effective += held or []
-                    effective.append((offset, message))
-                held = None
-            else:
-                (effective if held is None else held).append((offset, message))
+            with suppress(ReplayError):  # a lenient replay has left the mark out, too
+                effective += transaction.take(message, offset, (offset, message))
+                effective += [(offset, message)] if isinstance(message, r.EndTransactionRecord) else []
         return effective
 
     def _decoded(self, to_offset: int) -> Iterable[tuple[int, AnyMessage]]:

@@ -69,10 +69,10 @@ check: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 -m fast
 
-build/spark-classes.jsa: .venv/dev | java
-	@$(BIN)/python -m tests.archive_classes
+build/%-classes.jsa: .venv/dev | java
+	@$(BIN)/python -m tests.archive_classes $*
 
-test: lint java chromium build/spark-classes.jsa
+test: lint java chromium build/spark-classes.jsa build/kafka-classes.jsa
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-long: lint java chromium

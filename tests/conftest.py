@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.archive_classes import ARCHIVE
+from tests.archive_classes import SPARK_CLASSES, archived
 from tests.files_in_memory import choose_files_in_memory
 from tests.room_seconds import RoomSeconds, room_of
 
@@ -32,8 +32,8 @@ settings.register_profile("long", parent=settings.get_profile("quick"), max_exam
 settings.load_profile(os.environ.get("KRAFTLAKE_TESTS", "quick"))
 if os.environ.get("KRAFTLAKE_TESTS") != "long":
     choose_files_in_memory()
-if ARCHIVE.exists():
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Xlog:disable -XX:SharedArchiveFile={ARCHIVE}")
+if options := archived(SPARK_CLASSES):
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,11 +10,15 @@ use one bear the mark `spark`, since they start a JVM.
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,7 @@ from confluent_kafka.admin import AdminClient
 
 from kraftlake.records.uuid import Uuid
 from kraftlake.spark_jobs.java import find_java
+from tests.archive_classes import KAFKA_CLASSES, archived
 from tests.interop.jars import kafka_node_jars
 from tests.ports import free_ports
 
@@ -120,10 +125,25 @@ class KafkaNode:
 
     def format(self) -> None:
         """Make the node's folders as `kafka-storage format` does; those that are formatted stay as they are."""
+        self.write_properties()
+        if "log.dirs" in self.settings or self.log_directory.exists():
+            self.run_format()
+            return
+        shutil.copytree(_formatted(self.release, self.roles), self.log_directory)
+        meta = self.log_directory / "meta.properties"
+        own = {"node.id": self.node_id, "cluster.id": self.cluster_id, "directory.id": Uuid.random()}
+        lines = [line.partition("=") for line in meta.read_text("utf-8").splitlines()]
+        meta.write_text("".join(f"{name}{equals}{own.get(name, value)}\n" for name, equals, value in lines), "utf-8")
+
+    def write_properties(self) -> None:
+        """Write what the node is started with."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "log4j2.properties").write_text(_LOGGING, "utf-8")
         properties = "".join(f"{key}={value}\n" for key, value in self._properties().items())
         (self.folder / "server.properties").write_text(properties, "utf-8")
+
+    def run_format(self) -> None:
+        """Run Kafka's own tool on the folder's properties."""
         command = ["kafka.tools.StorageTool", "format", "-g", "-t", self.cluster_id, "-c", self._properties_file]
         done = subprocess.run(self._java(*command), capture_output=True, text=True, timeout=120, check=False)
         if done.returncode != 0:
@@ -229,10 +249,25 @@ class KafkaNode:
 
     def _java(self, *arguments: str) -> Sequence[str]:
         return [
-            str(find_java().executable), *self.java_options,
+            str(find_java().executable), *self.java_options, *archived(KAFKA_CLASSES),
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             "-cp", ":".join(str(jar) for jar in kafka_node_jars(self.release).values()), *arguments,
         ]  # fmt: skip
+
+
+@cache
+def _formatted(release: str, roles: str) -> Path:
+    """A log directory that Kafka's own tool has formatted: nodes differ in the ids of meta.properties alone."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    voters = (f"{1 if 'controller' in roles else 2}@127.0.0.1:9093",)
+    node = KafkaNode(
+        folder=folder, node_id=1, cluster_id="kraftlakeTestClusterAA", broker_port=9092, controller_port=9093,
+        voters=voters, roles=roles, release=release,
+    )  # fmt: skip
+    node.write_properties()
+    node.run_format()
+    return node.log_directory
 
 
 def new_nodes(

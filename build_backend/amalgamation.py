@@ -7,7 +7,7 @@ functions go into one file, each file after those that it imports from, with fou
   file that takes many of another one names that file: `from kraftlake.kernels.replay import change_state as change`.
 - A name of a C type or buffer (`kernels/language.py`) becomes Cython's words for it.
 - A function marked `inlined` becomes a C function; one marked `compiled` becomes a C function and a Python function,
-  which calls it without the GIL.
+  which calls it without the GIL; one marked `allocating` stays as it is.
 - A NamedTuple of buffers becomes an extension class with the same fields, made of the fields in their order.
 """
 
@@ -156,6 +156,10 @@ class _Replaced(ast.NodeTransformer):
 def _functions(function: ast.FunctionDef, c_name: str) -> Iterator[ast.FunctionDef]:
     """The C function of a marked one and, for `compiled`, the Python function."""
     (mark,) = (_name(decorator) for decorator in function.decorator_list)
+    if mark == "allocating":
+        function.decorator_list = []
+        yield function
+        return
     returns = function.returns
     is_void = isinstance(returns, ast.Constant) and returns.value is None
     docstring = function.body[:1] if ast.get_docstring(function) is not None else []

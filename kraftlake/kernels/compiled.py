@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kraftlake.kernels.columns.column_steps import *
     from kraftlake.kernels.columns.partition_moves import *
     from kraftlake.kernels.columns.typed_columns import *
+    from kraftlake.kernels.memory import *
     from kraftlake.kernels.replay.change_state import *
     from kraftlake.kernels.replay.indexes import *
     from kraftlake.kernels.replay.journal import *

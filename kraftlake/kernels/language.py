@@ -46,3 +46,8 @@ def compiled(function: Any) -> Any:
 def inlined(function: Any) -> Any:
     """Mark a function that only kernels call."""
     return function
+
+
+def allocating(function: Any) -> Any:
+    """Mark a function that Python calls and that makes an object, with the GIL."""
+    return function

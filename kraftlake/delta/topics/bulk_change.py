@@ -12,6 +12,7 @@ import attrs
 
 from kraftlake.delta.faults import taken_name
 from kraftlake.delta.topics.bulk_topics import BulkTopics
+from kraftlake.image.topics.buffers import MAPPED_FROM, flat, grown, of_bytes, room, zeros
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, ROW, ROW_BYTES, SHAPE, registration_of
@@ -23,7 +24,6 @@ from kraftlake.records.metadata_records import ClearElrRecord, TopicRecord
 from kraftlake.records.schema import SPEC, Message
 from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value, encode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.buffers import MAPPED_FROM, flat, grown, of_bytes, zeros
 from kraftlake.runtime.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class BulkChange(BulkTopics):
     def _replay_on(self, data: Any, starts: Any, stops: Any, first: int, last: int) -> int:
         """Replay values from `first` on until it is done or can't go on; the first that was not replayed."""
         if len(self._room) < last - first:
-            self._room = zeros("q", last - first, 2)
+            self._room = room("q", last - first, 2)
         others = self._room
         at, growths = first, 0
         while True:
@@ -242,7 +242,7 @@ class BulkChange(BulkTopics):
             return self._packed(base.table, state.dense_rows)
         count = self.count(change_state.N_TOUCHED)
         if count * PATCHES_BELOW <= base.partition_count:
-            patched, patches = zeros("i", count), zeros("i", count, COLUMNS)
+            patched, patches = room("i", count), room("i", count, COLUMNS)
             compiled.sort_touched(self.buffers[1], patched, patches)
             return self._packed(base.table, base.cells, patched=patched, patches=patches)
         rows = grown(base.cells, base.partition_count)
@@ -259,18 +259,18 @@ class BulkChange(BulkTopics):
 
     def _restructured(self) -> PackedTopics:
         base, total = self.packed, self.topic_total
-        starts = zeros("i", total + 1)
+        starts = room("i", total + 1)
         is_plain = (
             not base.partition_count and self.all_alive and self.count(change_state.N_ODD) == self._sparse_partitions
         )
         if is_plain and compiled.lie_in_order(*self.buffers, starts):
             return self._packed(TopicTable(self.names, self.topic_ids(), starts, base.table.sparse), self._fresh_rows())
-        sizes, ends, is_odd = zeros("i", total), zeros("i", total), zeros("B", total)
+        sizes, ends, is_odd = zeros("i", total), room("i", total), zeros("B", total)
         compiled.count_rows(*self.buffers, sizes)
         starts = memoryview(array("i", accumulate(sizes, initial=0)))
-        partitions, places = zeros("i", starts[-1]), zeros("q", starts[-1])
+        partitions, places = room("i", starts[-1]), room("q", starts[-1])
         compiled.lay_out(*self.buffers, starts, partitions, places, ends, is_odd)
-        rows = zeros("i", starts[-1], COLUMNS)
+        rows = room("i", starts[-1], COLUMNS)
         compiled.rows_at(places, *self.buffers, rows)
         sparse = {topic: tuple(partitions[starts[topic] : ends[topic]]) for topic in compress(range(total), is_odd)}
         names, ids, kept = self.names, self.topic_ids(), [topic for topic in range(total) if self.state.alive[topic]]
@@ -342,8 +342,8 @@ class BulkChange(BulkTopics):
 
 def _room_for_versions(size: int) -> Journal:
     """A journal with room for a number of versions."""
-    rows = (zeros("i", size, COLUMNS), zeros("i", size, COLUMNS))
-    return Journal(zeros("q", size), zeros("q", size), *rows, zeros("B", size))
+    rows = (room("i", size, COLUMNS), room("i", size, COLUMNS))
+    return Journal(room("q", size), room("q", size), *rows, room("B", size))
 
 
 NO_JOURNAL: Final = _room_for_versions(0)

@@ -8,12 +8,12 @@ from sys import byteorder
 from types import SimpleNamespace
 from typing import Any, Final
 
+from kraftlake.image.topics.buffers import flat, grown, of_bytes, room, zeros
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels import compiled, record_types
 from kraftlake.kernels.replay import change_state
-from kraftlake.runtime.buffers import flat, grown, of_bytes, zeros
 
 _SAMPLES = 1024
 """Number of records sampled to estimate the memory that all need."""
@@ -23,13 +23,28 @@ _FOLLOWING = 2_000_000
 """Largest number of following records for which memory is reserved."""
 
 
-_NO: Final = {form: zeros(form, 0) for form in "iqQB"}
-_NO_ROWS: Final = zeros("i", 0, COLUMNS)
-_NO_TRIPLES: Final = zeros("i", 0, 3)
-_NO_PAIRS: Final = zeros("i", 0, 2)
-_NO_IDS: Final = zeros("Q", 0, 2)
-_NO_INDEX: Final = zeros("i", 2)
-"""An index of nothing, which nothing is put into."""
+_INDEXES: Final = {name: zeros("i", 2) for name in ("odd_index", "index", "directory_index")}
+"""Indexes of nothing, which nothing is put into."""
+_NOTHING: Final = {
+    "touched": zeros("i", 0),
+    "touched_rows": zeros("i", 0, COLUMNS),
+    "touched_info": zeros("i", 0, 3),
+    "dense_rows": zeros("i", 0, COLUMNS),
+    "dense_flags": zeros("B", 0),
+    "dense_elections": zeros("i", 0, 2),
+    "fresh_rows": zeros("i", 0, COLUMNS),
+    "fresh_topics": zeros("i", 0),
+    "fresh_partitions": zeros("i", 0),
+    "fresh_info": zeros("i", 0, 3),
+    "odd": zeros("i", 0, 3),
+    "ids": zeros("Q", 0, 2),
+    "firsts": zeros("i", 0),
+    "names": zeros("B", 0),
+    "name_ends": zeros("q", 0),
+    "name_hashes": zeros("Q", 0),
+    "name_topics": zeros("i", 0),
+}
+"""The arrays that a change begins without."""
 
 
 class BulkState:
@@ -43,58 +58,39 @@ class BulkState:
         """Number of following records for which memory is reserved."""
         self._gathered: Any = None
         self._buffers: tuple[compiled.Base, compiled.State] | None = None
-        table, patches = base.table, len(base.patched)
-        topics = table.topic_count
-        ids, index = _id_index(table)
-        sparse, sizes = zeros("B", topics), zeros("i", topics)
-        for topic in table.sparse:
-            sparse[topic] = 1
-        compiled.sizes_of(table.bounds, sizes)
+        table, patches, directories = base.table, len(base.patched), len(base.directories)
+        topics, longest = table.topic_count, change_state.LONGEST
         self._sparse_partitions = 0
         """The number of partitions of the base in topics whose partition ids are not 0, 1, 2, …."""
-        self.base = change_state.Base(base.cells, table.bounds, base.heap, ids, index, sparse)
-        directories = _native(b"".join(base.directories))
-        self.state: Any = SimpleNamespace(  # in the order of the fields of `State`
-            counts=zeros("q", change_state.COUNTS),
-            slots=zeros("i", base.partition_count),
-            touched=grown(base.patched, patches),
-            touched_rows=grown(base.patches, patches),
-            touched_info=zeros("i", patches, 3),
-            dense_rows=_NO_ROWS,
-            dense_flags=_NO["B"],
-            dense_elections=_NO_PAIRS,
-            fresh_rows=_NO_ROWS,
-            fresh_topics=_NO["i"],
-            fresh_partitions=_NO["i"],
-            fresh_info=_NO_TRIPLES,
-            odd=_NO_TRIPLES,
-            odd_index=_NO_INDEX,
-            alive=of_bytes("B", bytearray([change_state.ALIVE]) * topics),
-            sizes=sizes,
-            ids=_NO_IDS,
-            index=_NO_INDEX,
-            firsts=_NO["i"],
-            begins=zeros("i", topics),
-            names=_NO["B"],
-            name_ends=_NO["q"],
-            name_hashes=_NO["Q"],
-            name_topics=_NO["i"],
-            heap=zeros("i", 16 * change_state.LONGEST),
-            directories=directories,
-            directory_index=_NO_INDEX,
-            lists=zeros("i", 7, change_state.LONGEST),
-            lengths=zeros("q", 7),
-            before=zeros("i", 7, change_state.LONGEST),
-            before_lengths=zeros("q", 7),
-            numbers=zeros("i", 4),
-            hints=zeros("i", 3, change_state.BLOCK),
-            homes=zeros("i", change_state.HOMES),
-            row=zeros("i", 2, COLUMNS),
-        )
-        compiled.number_places(base.patched, self.state.slots)
-        self.state.counts[change_state.N_TOUCHED] = patches
-        self.state.counts[change_state.N_DIRECTORIES] = len(directories)
-        self._grow_directories()
+        self.base = change_state.Base(base.cells, table.bounds, base.heap, *_lookup(table))
+        some = {
+            "counts": zeros("q", change_state.COUNTS),
+            "slots": zeros("i", base.partition_count),
+            "alive": of_bytes("B", bytearray([change_state.ALIVE]) * topics),
+            "sizes": room("i", topics),
+            "begins": zeros("i", topics),
+            "heap": room("i", 16 * longest),
+            "directories": grown(_native(b"".join(base.directories)), directories + longest),
+            "lists": room("i", 7, longest),
+            "lengths": room("q", 7),
+            "before": room("i", 7, longest),
+            "before_lengths": room("q", 7),
+            "numbers": room("i", 4),
+            "hints": room("i", 3, change_state.BLOCK),
+            "homes": zeros("i", change_state.HOMES),
+            "row": room("i", 2, COLUMNS),
+        }
+        arrays = _NOTHING | _INDEXES | some
+        self.state: Any = SimpleNamespace(**{name: arrays[name] for name in change_state.State._fields})
+        self.state.counts[change_state.N_DIRECTORIES] = directories
+        self._index_directories()
+        if topics:
+            compiled.sizes_of(table.bounds, self.state.sizes)
+        if patches:
+            self.replace(touched=grown(base.patched, patches), touched_rows=grown(base.patches, patches))
+            self.replace(touched_info=zeros("i", patches, 3))
+            compiled.number_places(base.patched, self.state.slots)
+            self.state.counts[change_state.N_TOUCHED] = patches
         if table.sparse:
             self._find_sparse()
 
@@ -137,6 +133,8 @@ class BulkState:
         state, rows, count = self.state, self.packed.partition_count, last - first
         if count <= max(self._foreseen, _FEW):
             self._foreseen = max(0, self._foreseen - count)
+            if self._buffers is None and not self._foreseen:
+                self._make_room_for_few([data[starts[at] + 1] for at in range(first, last)], len(data))
             return
         sampled = zeros("q", record_types.TYPES + 1)
         step = max(1, count // _SAMPLES)
@@ -157,6 +155,14 @@ class BulkState:
         if guess:
             self._make_room_for_topics(self.count(change_state.N_TOPICS) + min(count, guess + guess // 4))
             self._make_room_for_names(self.count(change_state.N_NAMES) + types[record_types.TYPES])
+
+    def _make_room_for_few(self, api_keys: list[int], size: int) -> None:
+        """Reserve the memory that a few records of some types need, `size` bytes in all."""
+        if partitions := api_keys.count(record_types.PARTITION):
+            self._make_room_for_fresh(self.count(change_state.N_FRESH) + partitions)
+        if topics := api_keys.count(record_types.TOPIC):
+            self._make_room_for_topics(self.count(change_state.N_TOPICS) + topics)
+            self._make_room_for_names(self.count(change_state.N_NAMES) + size)
 
     def grow(self, api_key: int, size: int) -> None:
         """Enlarge every array that has no room for a record of this type whose value has `size` bytes."""
@@ -204,7 +210,8 @@ class BulkState:
         flags, elections = zeros("B", count), zeros("i", count, 2)
         compiled.spread(self.buffers[1], rows, flags, elections)
         self.state.counts[change_state.N_TOUCHED] = 0
-        self.replace(slots=_NO["i"], touched=_NO["i"], touched_rows=_NO_ROWS, touched_info=_NO_TRIPLES)
+        sparse = {name: _NOTHING[name] for name in ("touched", "touched_rows", "touched_info")}
+        self.replace(slots=_NOTHING["touched"], **sparse)
         self.replace(dense_rows=rows, dense_flags=flags, dense_elections=elections)
 
     def gathered(self) -> Any:
@@ -215,7 +222,7 @@ class BulkState:
         if self._gathered is None:
             patched = self.packed.patched
             most = len(patched) + len(state.dense_flags) - bytes(state.dense_flags).count(0)
-            touched, rows, info = zeros("i", most), zeros("i", most, COLUMNS), zeros("i", most, 3)
+            touched, rows, info = room("i", most), room("i", most, COLUMNS), room("i", most, 3)
             count = compiled.gather(self.buffers[1], patched, touched, rows, info)
             counts = grown(state.counts, len(state.counts))
             counts[change_state.N_TOUCHED] = count
@@ -272,27 +279,34 @@ class BulkState:
         state, longest = self.state, self.state.lists.shape[1]
         used = self.count(change_state.N_DIRECTORIES)
         if used + longest > len(state.directories):
-            size = 2 * used + 2 * longest
-            index = zeros("i", _power_of_two(2 * size))
-            compiled.index_ids(state.directories, used, index)
-            self._enlarge(size, "directories")
-            self.replace(directory_index=index)
+            self._enlarge(2 * used + 2 * longest, "directories")
+            self._index_directories()
+
+    def _index_directories(self) -> None:
+        index = zeros("i", _power_of_two(2 * len(self.state.directories)))
+        compiled.index_ids(self.state.directories, self.count(change_state.N_DIRECTORIES), index)
+        self.replace(directory_index=index)
 
     def _enlarge(self, size: int, *names: str) -> None:
         """Give arrays of the state at least `size` elements; what they hold stays."""
-        known = {name: getattr(self.state, name) for name in names}
-        self.replace(**{name: grown(numbers, size) for name, numbers in known.items() if size > len(numbers)})
+        arrays, self._buffers = vars(self.state), None
+        for name in names:
+            if size > len(arrays[name]):
+                arrays[name] = grown(arrays[name], size)
 
 
-def _id_index(table: TopicTable) -> tuple[Any, Any]:
+def _lookup(table: TopicTable) -> tuple[Any, Any, Any]:
+    """The ids of the topics, an index of them, and which topics are sparse."""
     known = table.lookup.get("ids")
     if known is None:
-        ids, count = _native(table.id_bytes), table.topic_count
-        index = zeros("i", _power_of_two(2 * count))
+        count = table.topic_count
+        ids, index, sparse = _native(table.id_bytes), zeros("i", _power_of_two(2 * count)), zeros("B", count)
         compiled.index_ids(ids, count, index)
-        known = table.lookup["ids"] = (ids, index)
-    ids_and_index: tuple[Any, Any] = known
-    return ids_and_index
+        for topic in table.sparse:
+            sparse[topic] = 1
+        known = table.lookup["ids"] = (ids, index, sparse)
+    found: tuple[Any, Any, Any] = known
+    return found
 
 
 def _native(ids: bytes) -> Any:

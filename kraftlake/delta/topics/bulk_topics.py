@@ -8,12 +8,12 @@ from sys import byteorder
 from typing import Any
 
 from kraftlake.delta.topics.bulk_state import BulkState
+from kraftlake.image.topics.buffers import flat, room
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, ROW, registration_of
 from kraftlake.kernels import compiled
 from kraftlake.kernels.replay import change_state
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.buffers import flat, zeros
 
 
 class BulkTopics(BulkState):
@@ -104,7 +104,7 @@ class BulkTopics(BulkState):
         place = compiled.place_of_partition(topic, partition, *self.buffers)
         if place < 0:
             return None
-        row = zeros("i", 1, COLUMNS)
+        row = room("i", 1, COLUMNS)
         compiled.rows_at(array("q", [place]), *self.buffers, row)
         return registration_of(ROW.unpack(flat(row)), self.heap(), self.directory_ids())
 
@@ -134,7 +134,7 @@ class BulkTopics(BulkState):
         """The rows of places of a journal (int32[n, 14]), of deleted partitions as they were last. Imports numpy."""
         import numpy as np
 
-        rows = zeros("i", len(places), COLUMNS)
+        rows = room("i", len(places), COLUMNS)
         compiled.rows_at(np.ascontiguousarray(places, np.int64), *self.buffers, rows)
         return np.asarray(rows)
 

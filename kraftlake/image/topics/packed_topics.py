@@ -11,12 +11,12 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from kraftlake.image.topics.buffers import flat, grown, of_bytes, zeros
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, ROW, ROW_BYTES, RowWriter, registration_of
 from kraftlake.image.topics.topic_table import TopicTable, table_of
 from kraftlake.kernels import compiled
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.buffers import flat, grown, of_bytes, zeros
 
 PATCHES_BELOW: Final = 8
 """Changes of at most one in this many partitions become patches of a base instead of a copy."""

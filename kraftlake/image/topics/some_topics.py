@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kraftlake.image.topics.buffers import of_bytes, room
 from kraftlake.image.topics.packed_partitions import PackedPartitions
 from kraftlake.image.topics.packed_topics import EMPTY, PackedTopics, pack
 from kraftlake.image.topics.partition_rows import COLUMNS, ROW, ROW_BYTES, RowWriter
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topic_table import table_of
 from kraftlake.kernels import compiled
-from kraftlake.runtime.buffers import of_bytes, zeros
 
 
 def packed_alone(topics: Collection[TopicImage]) -> PackedTopics:
@@ -23,7 +23,7 @@ def packed_alone(topics: Collection[TopicImage]) -> PackedTopics:
     base = parts[0].base
     data = bytearray(b"".join([base.row_bytes(part.start, part.start + part.size) for part in parts]))
     rows = of_bytes("i", data, COLUMNS)
-    heap = zeros("i", compiled.heap_size(rows, base.heap))
+    heap = room("i", compiled.heap_size(rows, base.heap))
     compiled.move_lists(rows, base.heap, heap)
     writer, first = RowWriter(base.directories, len(heap)), 0
     for part in parts:

@@ -6,15 +6,28 @@ import mmap
 from struct import calcsize
 from typing import Any, Final
 
-MAPPED_FROM: Final = 1 << 20
+from kraftlake.kernels import compiled
+
+MAPPED_FROM: Final = 1 << 24
 """Number of bytes from which on memory is mapped, in large pages: what of it nobody uses takes none."""
 _SIZES: Final = {form: calcsize(form) for form in "BiqQ"}
+_unset = compiled.unset
 
 
 def zeros(form: str, count: int, columns: int = 0) -> Any:
     """`count` numbers, or rows of `columns` numbers, of a format of `struct`; all are 0."""
     size = _SIZES[form] * (columns or 1) * (count or 1)
-    made = memoryview(_mapped(size) if size >= MAPPED_FROM else bytearray(size))
+    return _cast(_mapped(size) if size >= MAPPED_FROM else bytearray(size), form, count, columns)
+
+
+def room(form: str, count: int, columns: int = 0) -> Any:
+    """The same for numbers that are written before they are read: they hold anything."""
+    size = _SIZES[form] * (columns or 1) * (count or 1)
+    return _cast(_mapped(size) if size >= MAPPED_FROM else _unset(size), form, count, columns)
+
+
+def _cast(memory: Any, form: str, count: int, columns: int) -> Any:
+    made = memoryview(memory)
     if columns:
         made = made.cast(form, (count or 1, columns))  # type: ignore[call-overload]
     elif form != "B":
@@ -47,11 +60,8 @@ def flat(numbers: Any) -> Any:
 
 
 def grown(numbers: Any, count: int) -> Any:
-    """More numbers, or rows, that begin with the same ones."""
-    columns = numbers.shape[1] if numbers.ndim > 1 else 0
-    if 0 < count == len(numbers) and numbers.nbytes < 16 * MAPPED_FROM:  # the allocator has it at hand
-        return of_bytes(numbers.format, bytearray(flat(numbers)), columns)
-    larger = zeros(numbers.format, count, columns)
+    """Room for more numbers, or rows, that begins with the same ones."""
+    larger = room(numbers.format, count, numbers.shape[1] if numbers.ndim > 1 else 0)
     if len(numbers):
         flat(larger)[: numbers.nbytes] = flat(numbers)
     return larger

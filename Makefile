@@ -2,6 +2,7 @@
 # make test   format, lint, types, import contracts, assertions that may be skipped, tests (quick profile), the samples' tests in a bare install too
 # make check  format, lint, types and the fast tests: what to run between two edits (a minute, once types are cached)
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
+# make docs   the site of docs/ with the reference of commands, Python, tables and metrics, in build/docs/site
 # make wheels the sdist, and a wheel for each platform, compiled by zig: for glibc 2.17 and newer
 # make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)
 
@@ -12,7 +13,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --con
 export SOURCE_DATE_EPOCH := 0
 unexport PYTHONDONTWRITEBYTECODE  # the tests start Python hundreds of times, and compiling takes half of a start
 
-.PHONY: demo check test test-long lint format bench wheels clean java chromium
+.PHONY: demo check test test-long lint format docs bench wheels clean java chromium
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -84,6 +85,9 @@ bench: .venv/dev java
 	$(BIN)/python -m benchmarks.log
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.replica_manager --kafka
+
+docs: .venv/dev
+	@$(BIN)/python -m tools.docs_site
 
 wheels: .venv/dev
 	$(PIP) ziglang

@@ -27,6 +27,7 @@ TESTS_OF_SAMPLES = (
     "tests/cli/test_expected_answers.py",
     "tests/cli/test_metrics.py",
     "tests/cli/test_diff_topics.py",
+    "tests/docs/test_shown.py",
     "tests/replay/test_samples.py",
     *(("tests/cli/test_events.py",) if LONG else ()),
 )

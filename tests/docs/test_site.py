@@ -1,0 +1,117 @@
+"""The site is built without a network, its links lead somewhere, it loads nothing from elsewhere, it is whole."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import attrs
+import pytest
+
+from kraftlake.tables.jobs import TABLES
+from tests.at_least_one import at_least_one
+from tests.cli.running import ROOT, commands
+from tools.architecture_picture import PICTURES
+from tools.reference_pages import DOORS, door_targets, metrics_of_follow, table_descriptions
+
+LOADING = {"script": "src", "img": "src", "iframe": "src", "link": "href"}
+"""The elements that load a file, and their attribute that names it."""
+NO_PAGE_LINKS_THERE = "404.html"
+"""Served for addresses at any depth, so that its links begin at the root of a server."""
+
+
+@attrs.define
+class Page(HTMLParser):
+    """What a page links to and loads, and the places in it."""
+
+    anchors: set[str] = attrs.field(factory=set)
+    links: set[str] = attrs.field(factory=set)
+    loads: set[str] = attrs.field(factory=set)
+
+    def __attrs_pre_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = {name: value for name, value in attributes if value}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.add(given["href"])
+        if LOADING.get(tag) in given:
+            self.loads.add(given[LOADING[tag]])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.docs_site", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    found = {}
+    for file in site.rglob("*.html"):
+        if file.name != NO_PAGE_LINKS_THERE:
+            found[file] = Page()
+            found[file].feed(file.read_text("utf-8"))
+    return found
+
+
+def test_every_link_leads_to_a_page_and_a_place_in_it(pages: dict[Path, Page]) -> None:
+    for file, page in at_least_one(pages.items()):
+        for link in page.links:
+            address = urlsplit(link)
+            if address.scheme:
+                continue
+            target = (file.parent / unquote(address.path)).resolve() if address.path else file
+            assert target.exists(), f"{file.name} links to {link}"
+            assert not address.fragment or unquote(address.fragment) in pages[target].anchors, f"{file.name}: {link}"
+
+
+def test_no_page_loads_anything_from_another_host(pages: dict[Path, Page]) -> None:
+    loaded = {(file.name, address) for file, page in pages.items() for address in page.loads}
+    assert loaded
+    assert [(name, address) for name, address in loaded if urlsplit(address).netloc] == []
+
+
+def test_every_page_of_docs_is_reached_from_the_start(site: Path, pages: dict[Path, Page]) -> None:
+    named = {(site / unquote(urlsplit(link).path)).resolve() for link in pages[site / "index.html"].links}
+    assert named >= set(pages)
+
+
+def test_the_reference_has_every_command_with_its_options(site: Path) -> None:
+    text = (site.parent / "pages" / "reference" / "commands.md").read_text("utf-8")
+    for name, command in commands():
+        assert re.search(rf"^##+ {name}$", text, re.MULTILINE) or command.hidden, name
+
+
+def test_the_reference_has_every_name_of_the_doors(site: Path) -> None:
+    text = (site / "reference" / "python.html").read_text("utf-8")
+    for door in DOORS:
+        for name in at_least_one(door_targets(door)):
+            assert f"{door}.{name}</h3>" in re.sub(r"<a class=.headerlink.*?</a>", "", text), name
+    assert "kraftlake.open" in text
+
+
+def test_the_reference_has_every_table_column_and_metric(site: Path) -> None:
+    tables = (site / "reference" / "tables.html").read_text("utf-8")
+    assert sorted(description.name for description in table_descriptions()) == sorted(TABLES)
+    for description in table_descriptions():
+        for field in description.table_schema:
+            assert f"<code>{field.name}</code>" in tables
+    metrics = (site / "reference" / "metrics.html").read_text("utf-8")
+    for name, _ in at_least_one(metrics_of_follow()):
+        assert name in metrics
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_pictures_of_the_rooms_are_those_of_the_code(name: str) -> None:
+    picture = PICTURES[name]()
+    assert (ROOT / "docs" / "images" / name).read_text("utf-8") == picture, "python -m tools.architecture_picture"

@@ -88,7 +88,7 @@ def test_every_page_of_docs_is_reached_from_the_start(site: Path, pages: dict[Pa
 
 def test_the_reference_has_every_command_with_its_options(site: Path) -> None:
     text = (site.parent / "pages" / "reference" / "commands.md").read_text("utf-8")
-    for name, command in commands():
+    for name, command in at_least_one(commands()):
         assert re.search(rf"^##+ {name}$", text, re.MULTILINE) or command.hidden, name
 
 

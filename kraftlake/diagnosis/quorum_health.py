@@ -49,7 +49,7 @@ def quorum_verdicts(report: QuorumReport) -> tuple[Verdict, ...]:
     """The verdicts on histories, election, completeness and majority, also the good ones."""
     histories = tuple(odd_histories(report))
     if not report.voters:
-        named = any(copy.static_voters or copy.quorum.voters is not None for copy in report.copies)
+        named = any(copy.quorum.static_voters or copy.quorum.voters is not None for copy in report.copies)
         which = "the furthest of these logs does not name" if named else "none of these logs names"
         sentence = f"{which} its voters: it has neither a leader change nor a snapshot that does"
         return (*histories, Verdict(check="quorum_voters", good=False, sentence=sentence))

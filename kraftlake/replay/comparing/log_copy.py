@@ -12,9 +12,8 @@ from kraftlake.kafka_files.node.meta_properties import MetaProperties
 from kraftlake.kafka_files.node.quorum_state import ElectionState, parse_election_state
 from kraftlake.kafka_files.open_source import node_files
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.reading.chunks import Chunk, chunks_of
+from kraftlake.replay.reading.chunks import chunks_of
 from kraftlake.replay.reading.epoch_ends import EpochEnds
 from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.open_reader import is_lake, open_reader
@@ -58,7 +57,7 @@ class LogCopy:
 
     `epoch_ends` are the epochs of its batches with the offset after each, in order; a newest snapshot that goes further
     than the log is the last of them. The batches of the log are read up to `read_to`, its end or the broken place.
-    `quorum` is the state by the newest control records; `static_voters` are the ids that the newest leader named.
+    `quorum` is the state by the newest control records.
     `fault` describes the damage, None for a sound copy; the other fields describe the part before it. `reader` is the
     log itself, None where it could not be opened. `fetching` is the report of a running quorum's leader on the node,
     None for files.
@@ -71,7 +70,6 @@ class LogCopy:
     epoch_ends: tuple[tuple[int, int], ...] = ()
     read_to: int = 0
     quorum: QuorumState = QuorumState()
-    static_voters: tuple[int, ...] = ()
     fault: str | None = None
     fetching: Fetching | None = None
     reader: LogReader | None = attrs.field(default=None, repr=False, eq=False)
@@ -118,19 +116,19 @@ def _copy_of(path: str, node: NodeFiles) -> LogCopy:
 
 def read_copy(copy: LogCopy, reader: LogReader) -> LogCopy:
     """`copy` with the facts of `reader`: all batches are read, for their epochs and control records."""
-    epoch_ends, control, read_to, fault = EpochEnds(), _ControlRecords(), reader.start_offset, copy.fault
+    epoch_ends, quorum, read_to, fault = EpochEnds(), QuorumState(), reader.start_offset, copy.fault
     newest = max(usable_snapshots(reader), key=lambda one: one.end_offset, default=None)
     if newest is not None:
         try:
             for head in islice(newest.batches(), 1):
-                control.see(head)
+                quorum = quorum.after(head)
             epoch_ends.see(newest.epoch, newest.end_offset)
         except CorruptDataError as error:
             fault = str(error)
     try:
         for chunk in chunks_of(reader, reader.start_offset, reader.end_offset - 1):
             epoch_ends.see_chunk(chunk)
-            control.see(chunk)
+            quorum = quorum.after(chunk) if isinstance(chunk, RecordBatch) else quorum
             read_to = chunk.last_offset + 1
     except CorruptDataError as error:
         fault = str(error)
@@ -139,25 +137,7 @@ def read_copy(copy: LogCopy, reader: LogReader) -> LogCopy:
         start_offset=reader.start_offset,
         epoch_ends=tuple(sorted(epoch_ends.ends.items())),
         read_to=read_to,
-        quorum=control.quorum,
-        static_voters=control.static_voters,
+        quorum=quorum,
         fault=fault,
         reader=reader,
     )
-
-
-class _ControlRecords:
-    """The state of the quorum by the control records that have been read of a copy."""
-
-    def __init__(self) -> None:
-        self.quorum = QuorumState()
-        self.static_voters: tuple[int, ...] = ()
-
-    def see(self, chunk: Chunk) -> None:
-        """Add the next chunk."""
-        if not isinstance(chunk, RecordBatch) or not chunk.control:
-            return
-        for record in chunk.messages():
-            self.quorum = self.quorum.after(record.message)
-            if isinstance(record.message, LeaderChangeMessage):
-                self.static_voters = tuple(sorted(voter.voter_id for voter in record.message.voters))

@@ -56,8 +56,9 @@ def role_among(voters: Sequence[KnownVoter], copy: LogCopy) -> Role:
 def voters_of(copy: LogCopy) -> tuple[KnownVoter, ...]:
     """The voters at the end of a log: its newest voters record counts, committed or not; else those of its leader."""
     if copy.quorum.voters is None:
-        registered = _registered_endpoints(copy) if copy.static_voters else {}
-        return tuple(KnownVoter(id=id_, endpoints=registered.get(id_, ())) for id_ in copy.static_voters)
+        static = copy.quorum.static_voters
+        registered = _registered_endpoints(copy) if static else {}
+        return tuple(KnownVoter(id=id_, endpoints=registered.get(id_, ())) for id_ in static)
     return tuple(
         KnownVoter(
             id=voter.voter_id,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from kraftlake.kafka_files.directory import MetadataDirectory
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
-from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.live.live_directory import LiveDirectory
 from kraftlake.replay.live.live_lake import LiveLake
 from kraftlake.replay.live.live_quorum import LiveQuorum
-from kraftlake.replay.reading.log_reader import LogReader
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import UsageError
 
@@ -20,35 +17,17 @@ if TYPE_CHECKING:
     from kraftlake.replay.queries.source import LogSource
 
 
-class LiveLog(Protocol):
-    """A log that grows, read step by step by one thread. A replay starts from `reader`; `step` goes on at its end."""
+LiveLog: TypeAlias = LiveDirectory | LiveLake | LiveQuorum
+"""A log that grows, read step by step by one thread. A replay starts from `reader`; `step` goes on at its end.
 
-    @property
-    def reader(self) -> LogReader:
-        """The log as it was at the beginning: its committed batches, and the snapshots beside them."""
-        ...
+All have `reader`, the log as it was at the beginning: its committed batches, and the snapshots beside them; `seen_to`,
+the offset after the last whole batch that was seen, committed or not; `trouble`, the reason why no records arrive, a
+sentence, while that may pass, else None; `close`, which releases what is held open.
 
-    @property
-    def seen_to(self) -> int:
-        """The offset after the last whole batch that was seen, whether or not it is known to be committed."""
-        ...
-
-    @property
-    def trouble(self) -> str | None:
-        """The reason why no records arrive, as a sentence, while that may pass; None if nothing is wrong."""
-        ...
-
-    def step(self) -> Sequence[RecordBatch]:
-        """The next committed batches, a bounded number, without waiting; an empty sequence where there are none yet.
-
-        They follow those of the step before without a gap, the first ones those of `reader`. Raises a KraftlakeError,
-        one sentence, where the log can't be followed any further.
-        """
-        ...
-
-    def close(self) -> None:
-        """Release what is held open."""
-        ...
+`step` returns the next committed batches, a bounded number, without waiting, an empty sequence where there are none
+yet. They follow those of the step before without a gap, the first ones those of `reader`. It raises a KraftlakeError,
+one sentence, where the log can't be followed any further.
+"""
 
 
 def open_live(

@@ -34,7 +34,7 @@ def quorum_copies(
     leader = quorum.leader
     ours = attrs.evolve(
         ours,
-        static_voters=tuple(sorted(replica.id for replica in quorum.voters)),
+        quorum=attrs.evolve(ours.quorum, static_voters=tuple(sorted(replica.id for replica in quorum.voters))),
         election=ElectionState(leader_epoch=leader.epoch, leader_id=leader.id, voted_id=None),
     )
     now = max(replica.last_caught_up_timestamp for replica in quorum.voters)

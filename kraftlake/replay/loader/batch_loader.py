@@ -246,8 +246,7 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
             first += self._replay_bulk(chunk, 0, len(chunk.starts))
         for batch in [chunk] if isinstance(chunk, RecordBatch) else chunk.batches(first):
             if batch.control:
-                for record in batch.messages():
-                    self.quorum = self.quorum.after(record.message)
+                self.quorum = self.quorum.after(batch)
                 continue
             for offset in range(max(first, batch.base_offset), batch.last_offset + 1):
                 value = batch.values[offset - batch.base_offset]

@@ -22,8 +22,4 @@ def leader_at(reader: LogReader, offset: int) -> int | None:
             low = batch.last_offset + 1
         else:
             high = max(low, batch.base_offset)
-    first = next(reader.batches(low, low))
-    quorum = QuorumState()
-    for record in first.messages() if first.control else ():
-        quorum = quorum.after(record.message)
-    return quorum.leader_id
+    return QuorumState().after(next(reader.batches(low, low))).leader_id

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
+    from kraftlake.records.batch import RecordBatch
     from kraftlake.records.control_records import VotersRecord
 
 
@@ -15,23 +16,29 @@ class QuorumState:
     """The newest control records up to an offset.
 
     They change no image, but a snapshot file carries kraft.version and voters (KIP-853) in its header batch.
-    `voters` is None for a static quorum: the controllers' configuration names its voters.
+    `voters` is None for a static quorum: the controllers' configuration names its voters, and the newest leader the
+    `static_voters`.
     """
 
     leader_id: int | None = None
     kraft_version: int = 0
     voters: VotersRecord | None = None
+    static_voters: tuple[int, ...] = attrs.field(default=(), eq=False)
 
-    def after(self, message: object) -> QuorumState:
-        """The state after the control record `message`; other records change nothing."""
+    def after(self, batch: RecordBatch, first: int = 0, last: int | None = None) -> QuorumState:
+        """The state after the control records of a batch at the offsets [first, last]; data changes nothing."""
         from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 
-        match message:
-            case LeaderChangeMessage():
-                return attrs.evolve(self, leader_id=message.leader_id)
-            case KRaftVersionRecord():
-                return attrs.evolve(self, kraft_version=message.k_raft_version)
-            case VotersRecord():
-                return attrs.evolve(self, voters=message)
-            case _:
-                return self
+        state = self
+        for offset, record in enumerate(batch.messages() if batch.control else (), start=batch.base_offset):
+            message = record.message
+            if not first <= offset <= (batch.last_offset if last is None else last):
+                continue
+            if isinstance(message, LeaderChangeMessage):
+                named = tuple(sorted(voter.voter_id for voter in message.voters))
+                state = attrs.evolve(state, leader_id=message.leader_id, static_voters=named)
+            elif isinstance(message, KRaftVersionRecord):
+                state = attrs.evolve(state, kraft_version=message.k_raft_version)
+            elif isinstance(message, VotersRecord):
+                state = attrs.evolve(state, voters=message)
+        return state

@@ -64,8 +64,7 @@ class LogPosition(Generic[T]):
     def take_control(self, batch: RecordBatch, first: int, last: int) -> None:
         """Take the records of a control batch at the offsets [first, last]."""
         try:
-            for offset, record in enumerate(batch.messages(), start=batch.base_offset):
-                self.quorum = self.quorum.after(record.message) if first <= offset <= last else self.quorum
+            self.quorum = self.quorum.after(batch, first, last)
         except CorruptDataError as error:
             self.leave_out(first, "CONTROL", error)
 

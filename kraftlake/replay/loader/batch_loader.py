@@ -11,6 +11,7 @@ from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.replay.loader.quorum_state import QuorumState
@@ -278,16 +279,19 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
             self.publish(delta, image, manifest)
         self._published_ns = self._now_ns()
 
-    def pass_over(self, batch: RecordBatch) -> None:
-        """Move over a batch of no-op records only, the next one, which changes nothing and is not published.
+    def passes_over(self, batch: RecordBatch) -> bool:
+        """Move over the next batch, all of it, if it changes nothing, as no-op records alone; it is not published then.
 
-        No records are gathered, and no transaction is open.
+        Raises where the batch does not follow, as `load_batch` does.
         """
-        assert not self._num_records, "publish the gathered records first"
-        assert not self.in_transaction, "within a transaction records are loaded one by one"
+        is_next = batch.last_offset > self.last_offset and not (self._num_records or self.in_transaction)
+        if not is_next or batch.control or any(value != NO_OP_VALUE for value in batch.values):
+            return False
+        self._check_order(batch)
         self._move_to(batch.last_offset, batch)
         self.seen_record = True
         self._begin_delta(attrs.evolve(self.image, provenance=self.last))
+        return True
 
     def take_image(self) -> MetadataImage:
         """The image at `last_offset`, without the records of a transaction that is open there.

@@ -9,7 +9,6 @@ import attrs
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import load_snapshot, loader_at
 from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
@@ -95,12 +94,10 @@ class ChangeFold:
         A batch in mid-transaction has none, one with transaction marks may have two. Raises what
         `MetadataBatchLoader.load_batch` raises.
         """
-        loader = self.loader
-        if self._is_quiet(batch) and (to_offset is None or batch.last_offset <= to_offset):
-            loader.pass_over(batch)
+        if (to_offset is None or batch.last_offset <= to_offset) and self.loader.passes_over(batch):
             return ()
-        loader.load_batch(batch, to_offset=to_offset)
-        loader.flush()
+        self.loader.load_batch(batch, to_offset=to_offset)
+        self.loader.flush()
         return self._taken()
 
     def _publish(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
@@ -109,17 +106,6 @@ class ChangeFold:
     def _taken(self) -> Sequence[Published]:
         published, self._published = self._published, []
         return published
-
-    def _is_quiet(self, batch: RecordBatch) -> bool:
-        """Whether the next batch has no-op records only."""
-        loader = self.loader
-        return (
-            not batch.control
-            and not loader.in_transaction
-            and batch.base_offset <= loader.last_offset + 1
-            and batch.epoch >= loader.epoch
-            and all(value == NO_OP_VALUE for value in batch.values)
-        )
 
 
 class LogChanges(ChangeFold):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.queries.export import ExportReport
     from kraftlake.replay.queries.local_changes import LocalChanges
     from kraftlake.replay.reading.progress import Progress
-    from kraftlake.replay.verify.verify_report import VerifyReport
+    from kraftlake.replay.verify.findings import VerifyReport
 
 
 _LARGEST = 2**63 - 1

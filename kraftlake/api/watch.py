@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kraftlake.api.events import rows_of
 from kraftlake.image.cluster_counts import ClusterCounts
-from kraftlake.replay.loader.leader_at import leader_at
+from kraftlake.replay.loader.quorum_state import leader_at
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.reading.replay_base import check_unbroken
 from kraftlake.tables.events.delta_events import DeltaEvents

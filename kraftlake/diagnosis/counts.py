@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log.log_replay import LogReplay
-from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
 
 
@@ -32,7 +31,7 @@ def count_changes(reader: LogReader, begin: MetadataImage, at: int, *, lenient: 
     A record within a metadata transaction counts from the transaction's end on. Raises the errors of `LogReplay.read`.
     """
     start, replay = begin.provenance, LogReplay(lenient=lenient, by_offset=True)
-    counter = ClusterCounter(replay.begin(begin, QuorumState()))
+    counter = ClusterCounter(replay.begin(begin))
     yield CountsAfter(np.array([start.offset]), np.array([start.timestamp]), counter.counts[None])
     for chunk in replay.read(reader, at):
         ends, growth = chunk.boundaries, topic_counts(chunk.partitions, len(chunk.boundaries))

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from kraftlake.diagnosis.thing_changes import image_after
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.image.topics.partition_rows import PARTITION_EPOCH
-from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.replay.queries.source import LogSource
@@ -36,7 +35,7 @@ def partitions_since(
     image = image_after(source, begin)
     since = _Since(topics, begin, image.provenance.timestamp)
     deltas = LogReplay()
-    deltas.begin(image, QuorumState())
+    deltas.begin(image)
     for chunk in deltas.read(source.reader, at):
         if not since.take(chunk.partitions):
             return None

@@ -17,10 +17,9 @@ from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, decode_record, type_of
 from kraftlake.replay.log.log_position import LogPosition
-from kraftlake.replay.log.open_transaction import TRANSACTION_MARKS
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of
-from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.replay.reading.replay_base import (
     broken_ranges,
     choose_base,
@@ -207,11 +206,7 @@ class _Fold(LogPosition[tuple[FoundRecord, Any]]):
         except CorruptDataError as fault:
             self.leave_out(found.offset, UNDECODABLE, fault)
             return
-        if isinstance(message, TRANSACTION_MARKS):
-            effective = self.take_mark(message, found.offset)
-        else:
-            effective = self.transaction.take(message, found.offset, (found, message))
-        for one, of_one in effective:
+        for one, of_one in self.take_record(message, found.offset, (found, message)):
             yield _Effective(one, of_one, found.offset, found.time)
 
     def _replay(self, record: _Effective) -> None:

@@ -17,7 +17,7 @@ from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.record_ids import BROKER_FIELDS, TOPIC_ID_AT
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import decode_value, with_short_frame
-from kraftlake.replay.log.open_transaction import TRANSACTION_MARKS
+from kraftlake.replay.log.log_position import TRANSACTION_MARKS
 from kraftlake.replay.reading.chunks import Chunk
 from kraftlake.runtime.errors import CorruptDataError
 

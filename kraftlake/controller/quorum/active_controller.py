@@ -24,7 +24,7 @@ from kraftlake.records.metadata_records import (
     UnregisterBrokerRecord,
 )
 from kraftlake.records.serde import AnyMessage, ApiMessageAndVersion
-from kraftlake.replay.log.open_transaction import OpenTransaction
+from kraftlake.replay.log.log_position import OpenTransaction
 from kraftlake.runtime.clock import Clock
 
 T = TypeVar("T")

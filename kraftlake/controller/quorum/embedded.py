@@ -13,7 +13,7 @@ from kraftlake.controller.state import Command, ControllerState
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.loader.leader_at import leader_at
+from kraftlake.replay.loader.quorum_state import leader_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import LakeError

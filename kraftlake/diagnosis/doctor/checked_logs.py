@@ -13,8 +13,8 @@ from kraftlake.replay.queries.quorum_report import QuorumReport
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.open_reader import is_lake
 from kraftlake.replay.reading.progress import Progress
+from kraftlake.replay.verify.findings import VerifyReport
 from kraftlake.replay.verify.verification import verify_source
-from kraftlake.replay.verify.verify_report import VerifyReport
 from kraftlake.runtime.errors import CorruptDataError
 
 

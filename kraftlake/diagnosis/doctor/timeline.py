@@ -19,7 +19,6 @@ from kraftlake.diagnosis.doctor.partition_times import (
 from kraftlake.diagnosis.doctor.registration_history import RegistrationHistory
 from kraftlake.diagnosis.doctor.setting_history import SettingChange, SettingHistory
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.replay_base import has_beginning, usable_snapshots
@@ -86,7 +85,7 @@ def _read(
     recent_ms: int,
     window_ms: int,
 ) -> Timeline:
-    at, deltas, before, quorum = image.provenance.offset, LogReplay(), MetadataImage.EMPTY, QuorumState()
+    at, deltas, before, quorum = image.provenance.offset, LogReplay(), MetadataImage.EMPTY, None
     if begin > at:
         before = image
     elif begin > 0:

@@ -11,7 +11,7 @@ from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
 from kraftlake.replay.reading.committed import CommittedTo
-from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.open_reader import LogReader
 
 
 @attrs.frozen(kw_only=True)

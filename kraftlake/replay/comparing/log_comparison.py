@@ -15,7 +15,7 @@ import attrs
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.replay.comparing.exclusive_records import ExclusiveRecords, held_alone
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
-from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.replay.reading.replay_base import usable_snapshots
 
 _CRC: Final = slice(17, 21)

@@ -14,9 +14,8 @@ from kraftlake.kafka_files.open_source import node_files
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.chunks import chunks_of
-from kraftlake.replay.reading.epoch_ends import EpochEnds
-from kraftlake.replay.reading.log_reader import LogReader
-from kraftlake.replay.reading.open_reader import is_lake, open_reader
+from kraftlake.replay.reading.committed import EpochEnds
+from kraftlake.replay.reading.open_reader import LogReader, is_lake, open_reader
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError
 

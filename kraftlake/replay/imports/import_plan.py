@@ -11,8 +11,7 @@ from kraftlake.records.serde import read_frame
 from kraftlake.replay.comparing.log_comparison import Difference, LogComparison, Relation, compare_logs
 from kraftlake.replay.comparing.words import difference_words, held_words
 from kraftlake.replay.reading.chunks import Chunk, chunks_of
-from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.open_reader import LakeReader, LogReader, SnapshotReader
 from kraftlake.replay.reading.progress import Progress, no_progress
 from kraftlake.replay.reading.replay_base import usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError

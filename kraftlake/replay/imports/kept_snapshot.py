@@ -9,7 +9,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.kafka_files.snapshots.batches import checkpoint_batches
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.replay.loader.quorum_state import QuorumState
-from kraftlake.replay.reading.log_reader import SnapshotReader
+from kraftlake.replay.reading.open_reader import SnapshotReader
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.log import MetadataLog

@@ -12,8 +12,7 @@ from kraftlake.kafka_files.follow import DirectoryFollower
 from kraftlake.kafka_files.snapshots.snapshot import Snapshot
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.reading.chunks import chunks_of
-from kraftlake.replay.reading.committed import CommittedTo
-from kraftlake.replay.reading.epoch_ends import EpochEnds
+from kraftlake.replay.reading.committed import CommittedTo, EpochEnds
 
 if TYPE_CHECKING:
     from kraftlake.protocol.quorum_client import QuorumPosition

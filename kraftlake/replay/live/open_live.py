@@ -1,20 +1,127 @@
-"""The live log of a source that grows."""
+"""The live log of a source that grows: a lake to which other processes append, a directory, or a quorum."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from kraftlake.kafka_files.directory import MetadataDirectory
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
-from kraftlake.replay.live.live_directory import LiveDirectory
-from kraftlake.replay.live.live_lake import LiveLake
-from kraftlake.replay.live.live_quorum import LiveQuorum
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.reading.tail import TailCursor
+from kraftlake.metadata_log.storage.location import Location
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.observed_log import ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.live.fetch_log import decoded, fetch_log
+from kraftlake.replay.live.live_directory import LiveDirectory, epoch_before
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 
 if TYPE_CHECKING:
     from kraftlake.replay.live.committed_tail import AskQuorum
     from kraftlake.replay.queries.source import LogSource
+
+
+class LiveLake:
+    """Returns the batches of a lake, committed by any process; a step tries to open one file.
+
+    Raises LakeError where a lake on a disk was deleted, also where another one is in its place, OffsetError where the
+    lake was trimmed past the last batch that was read.
+    """
+
+    trouble = None
+    """A constant: no temporary error keeps a lake from being read."""
+
+    def __init__(self, lake: LakeReader, *, poll: float) -> None:
+        """Initialize at the end of a lake as it was opened; a step runs every `poll` seconds."""
+        self.reader = lake
+        self._folder = _Folder(lake.log.path)
+        self._cursor = TailCursor(MetadataLog.open(lake.log.path), lake.end_offset, poll)
+
+    @property
+    def seen_to(self) -> int:
+        """The offset after the last batch that was read."""
+        return self._cursor.next_offset
+
+    def step(self) -> Sequence[RecordBatch]:
+        """The next batches; an empty list for none yet."""
+        try:
+            return self._cursor.step()
+        finally:
+            self._folder.check()
+
+    def close(self) -> None:
+        """Close the folder."""
+        self._folder.close()
+
+
+class _Folder:
+    """The folder of a lake's log, held open, so that no other folder can be mistaken for it."""
+
+    def __init__(self, lake: Location) -> None:
+        self._path = lake / "log" if isinstance(lake, Path) else None
+        self._held = None if self._path is None else os.open(self._path, os.O_RDONLY)
+        self._lake = str(lake)
+
+    def check(self) -> None:
+        """Raise LakeError where the folder is no longer at its path; an object store has no folders."""
+        if self._path is None or self._held is None:
+            return
+        try:
+            if os.path.samestat(self._path.stat(), os.fstat(self._held)):
+                return
+        except OSError:
+            pass
+        raise LakeError(f"{self._lake} was deleted or replaced while it was watched.") from None
+
+    def close(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+
+class LiveQuorum:
+    """Returns the batches that a quorum commits, one Fetch in each step; `trouble` says that it does not answer.
+
+    Raises OffsetError where the leader deleted batches that were not read yet, DivergedLogError where the quorum lost
+    committed batches.
+    """
+
+    def __init__(self, log: MetadataDirectory, observer: QuorumObserver) -> None:
+        """Initialize at the end of a quorum's log as it was copied; closes the `observer`."""
+        self.reader = log
+        self.trouble: str | None = None
+        self._observer = observer
+        self._observed = ObservedLog(OffsetAndEpoch(offset=log.end_offset, epoch=epoch_before(log.end_offset, log)))
+
+    @property
+    def seen_to(self) -> int:
+        """The offset after the last batch that the leader sent, committed or not."""
+        return self._observed.fetched.offset
+
+    def step(self) -> Sequence[RecordBatch]:
+        """The next committed batches; an empty list for none yet."""
+        try:
+            batches = fetch_log(self._observer, self._observed, wait_ms=0)
+        except NodeError as fault:
+            self.trouble = f"the quorum can't be asked: {str(fault).rstrip('.')}"
+            return []
+        except SnapshotNeededError as answer:
+            raise OffsetError(
+                f"{self.reader.name} starts at offset {answer.log_start_offset} now: what it had from offset "
+                f"{self._observed.next_offset} on was deleted there before it was read."
+            ) from None
+        self.trouble = None
+        return decoded(batches)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._observer.close()
 
 
 LiveLog: TypeAlias = LiveDirectory | LiveLake | LiveQuorum

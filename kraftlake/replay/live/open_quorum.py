@@ -1,4 +1,4 @@
-"""Opens a live quorum as a source: everything it has committed at this moment."""
+"""Opens a live quorum as a source: copies everything that it has committed at this moment, as Kafka's own files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, Final
 
-from kraftlake.kafka_files.directory import MetadataDirectory
+import attrs
+
+from kraftlake.kafka_files.directory import MetadataDirectory, open_directory
+from kraftlake.kafka_files.file_names import METADATA_DIRECTORY, segment_name, snapshot_name
 from kraftlake.protocol.address import parse_addresses
 from kraftlake.protocol.node_connector import connector_of
-from kraftlake.protocol.observer.quorum_observer import QuorumObserver
-from kraftlake.replay.live.mirror import mirror_quorum
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotGoneError, SnapshotNeededError
+from kraftlake.protocol.observer.raw_batch import RawBatch
+from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.replay.live.fetch_log import fetch_log
 from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.replay.reading.progress import Progress, no_progress
 from kraftlake.runtime.arguments import path_text, text
@@ -62,3 +70,112 @@ def open_quorum(
         return mirror_quorum(
             observer, Path(folder), name=addresses, patience=patience, progress=progress or no_progress
         )
+
+
+_ATTEMPTS: Final = 8
+_EPOCHS_TRIED: Final = 64
+"""The number of epochs that are tried to find that of the oldest snapshot, which no answer contains."""
+
+
+class _BeginningGoneError(Exception):
+    """A snapshot at which the copy was to begin no longer exists."""
+
+
+def mirror_quorum(
+    observer: QuorumObserver, folder: Path, *, name: str, patience: RetryPolicy, progress: Progress = no_progress
+) -> MetadataDirectory:
+    """Write everything that the quorum has committed to files in `folder`, and open them; `name` is for messages.
+
+    The metadata directory there holds one segment, and the snapshots without which its log has no images. Raises
+    NodeError where the quorum does not answer for longer than `patience` allows, or repeatedly deletes files while they
+    are copied.
+    """
+    directory = folder / METADATA_DIRECTORY
+    directory.mkdir(mode=0o700)
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            _mirror(observer, directory, patience, progress)
+            return attrs.evolve(open_directory(directory), name=name, cluster_id=observer.cluster_id)
+        except (SnapshotNeededError, _BeginningGoneError) as gone:
+            fault = NodeError(f"{name} has deleted what was being copied: {str(gone).rstrip('.')}.")
+            for file in directory.iterdir():
+                file.unlink()
+            if patience.pause(attempt):
+                break
+    raise fault
+
+
+def _mirror(observer: QuorumObserver, directory: Path, patience: RetryPolicy, progress: Progress) -> None:
+    beginning = patience.call(lambda: _begin(observer))
+    for snapshot in beginning.snapshots:
+        path = directory / snapshot_name(snapshot.offset, snapshot.epoch)
+        patience.call(lambda to=path, id_=snapshot: _fetch_snapshot(observer, id_, to))  # type: ignore[misc]
+    _write_log(observer, beginning, directory, patience, progress)
+
+
+def _fetch_snapshot(observer: QuorumObserver, id_: OffsetAndEpoch, path: Path) -> None:
+    try:
+        with path.open("wb") as file:
+            observer.fetch_snapshot(id_, file.write)
+    except SnapshotGoneError as gone:  # a second question for it would get the same answer
+        raise _BeginningGoneError(str(gone)) from None
+
+
+def _write_log(
+    observer: QuorumObserver, beginning: _Beginning, directory: Path, patience: RetryPolicy, progress: Progress
+) -> None:
+    log, batches = beginning.log, beginning.batches
+    segment: BinaryIO | None = None
+    end = -1
+    try:
+        while True:
+            if batches and segment is None:
+                segment = (directory / segment_name(batches[0].base_offset)).open("wb")
+            if segment is not None:
+                segment.writelines(batch.data for batch in batches)
+            end = log.high_watermark if end < 0 else end
+            if 0 <= end <= log.next_offset:
+                return
+            if end >= 0:
+                progress("fetching", log.next_offset, end)
+            batches = patience.call(lambda: fetch_log(observer, log))
+    finally:
+        if segment is not None:
+            segment.close()
+
+
+@attrs.frozen(kw_only=True)
+class _Beginning:
+    """The quorum's log from its first offset on; `batches` came already, `snapshots` are still to be fetched."""
+
+    log: ObservedLog
+    batches: list[RawBatch]
+    snapshots: tuple[OffsetAndEpoch, ...] = ()
+
+
+def _begin(observer: QuorumObserver) -> _Beginning:
+    """Find the first offset that the leader still has.
+
+    A leader with a snapshot answers a Fetch at offset 0 with its newest one, also where its log starts at 0; there the
+    first batch is asked for by its second offset, so a first batch of one record is lost. A log that starts later does
+    so where its oldest snapshot ends; that is only given to who knows its epoch. Raises as `QuorumObserver.fetch`.
+    """
+    log = ObservedLog(OffsetAndEpoch(offset=0, epoch=0))
+    try:
+        return _Beginning(log=log, batches=observer.fetch(log, wait_ms=0))
+    except SnapshotNeededError as answer:
+        newest, start = answer.snapshot, answer.log_start_offset
+    if start <= 0:
+        return _from(observer, OffsetAndEpoch(offset=1, epoch=-1), (newest,))
+    for epoch in range(newest.epoch, max(newest.epoch - _EPOCHS_TRIED, -1), -1):
+        oldest = OffsetAndEpoch(offset=start, epoch=epoch)
+        try:
+            return _from(observer, oldest, tuple(dict.fromkeys((oldest, newest))))
+        except (SnapshotNeededError, DivergedLogError):
+            continue
+    return _from(observer, newest, (newest,))
+
+
+def _from(observer: QuorumObserver, start: OffsetAndEpoch, snapshots: tuple[OffsetAndEpoch, ...]) -> _Beginning:
+    log = ObservedLog(start)
+    return _Beginning(log=log, batches=observer.fetch(log, wait_ms=0), snapshots=snapshots)

@@ -16,8 +16,7 @@ from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, decode_record, type_of
-from kraftlake.replay.log.log_position import LogPosition, order_fault
-from kraftlake.replay.log.open_transaction import TRANSACTION_MARKS, OpenTransaction
+from kraftlake.replay.log.log_position import TRANSACTION_MARKS, LogPosition, OpenTransaction, order_fault
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
 
 if TYPE_CHECKING:
@@ -133,14 +132,10 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
         if isinstance(message, TRANSACTION_MARKS):
             if self.publish is not None and self.ends_before(message, has_records=bool(self._num_records)):
                 self._apply_and_publish()
-            for at, released in self.take_mark(message, offset):
-                self._replay_or_skip(at, released)
-            return
-        self.seen_record = True
-        if self.in_transaction:
-            self.transaction.hold((offset, message))
         else:
-            self._replay_or_skip(offset, message)
+            self.seen_record = True
+        for at, effective in self.take_record(message, offset, (offset, message)):
+            self._replay_or_skip(at, effective)
 
     def _replay_or_skip(self, offset: int, message: AnyMessage) -> None:
         try:

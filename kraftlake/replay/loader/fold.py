@@ -12,8 +12,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.chunks import bulk_chunks, chunks_of_snapshot
-from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.open_reader import LakeReader, LogReader, SnapshotReader
 from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, with_progress
 from kraftlake.replay.reading.replay_base import check_covered, choose_base, readable_batches, snapshot_provenance
 from kraftlake.runtime.arguments import whole

@@ -14,7 +14,6 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import extend, load_snapshot
-from kraftlake.replay.loader.leader_at import leader_at
 from kraftlake.replay.loader.loader_metrics import MetadataLoaderMetrics
 from kraftlake.replay.loader.manifest import (
     LeaderAndEpoch,
@@ -24,7 +23,7 @@ from kraftlake.replay.loader.manifest import (
     SnapshotManifest,
 )
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
-from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.loader.quorum_state import QuorumState, leader_at
 from kraftlake.replay.reading.replay_base import choose_base, images_end
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import KraftlakeError, QueueFullError, RefusedReadError, ReplayError, UsageError
@@ -33,7 +32,7 @@ from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQ
 from kraftlake.runtime.fault_handler import FaultHandler
 
 if TYPE_CHECKING:
-    from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+    from kraftlake.replay.reading.open_reader import LogReader, SnapshotReader
 
 QUEUE_LIMIT = 1_000
 """The number of commits that may wait to be handled."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest, LogDeltaManifest
 
-
-class MetadataUpdater(Protocol):
-    """Called with each new image (MetadataBatchLoader.MetadataUpdater)."""
-
-    def __call__(self, delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
-        """Take a change, the image after it and its origin."""
+MetadataUpdater: TypeAlias = Callable[[MetadataDelta, MetadataImage, LogDeltaManifest], object]
+"""Called with each change, the image after it and its origin (MetadataBatchLoader.MetadataUpdater)."""
 
 
 class MetadataPublisher(Protocol):

@@ -1,4 +1,4 @@
-"""The state of the quorum in a log's control records: leader, kraft.version and voters."""
+"""The state of the quorum in a log's control records: leader, kraft.version and voters; the leader at an offset."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import attrs
 if TYPE_CHECKING:
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.control_records import VotersRecord
+    from kraftlake.replay.reading.open_reader import LogReader
 
 
 @attrs.frozen(kw_only=True)
@@ -42,3 +43,22 @@ class QuorumState:
             elif isinstance(message, VotersRecord):
                 state = attrs.evolve(state, voters=message)
         return state
+
+
+def leader_at(reader: LogReader, offset: int) -> int | None:
+    """The node that leads the quorum in the epoch of an offset; None where the log lacks the beginning of that epoch.
+
+    A leader begins its epoch with a LeaderChangeMessage: that batch is searched by halves, as epochs never go down.
+    """
+    low, high = reader.start_offset, min(offset, reader.end_offset - 1)
+    if high < low:
+        return None
+    epoch = next(reader.batches(high, high)).epoch
+    while low < high:
+        middle = (low + high) // 2
+        batch = next(reader.batches(middle, middle))
+        if batch.epoch < epoch:
+            low = batch.last_offset + 1
+        else:
+            high = max(low, batch.base_offset)
+    return QuorumState().after(next(reader.batches(low, low))).leader_id

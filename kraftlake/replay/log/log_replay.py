@@ -37,8 +37,7 @@ from kraftlake.replay.log.log_position import LogPosition, order_fault
 from kraftlake.replay.log.other_records import OtherRecords
 from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.replay.reading.chunks import Chunk, chunks_of, cut
-from kraftlake.replay.reading.log_reader import LogReader
-from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.open_reader import LakeReader, LogReader
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 
@@ -173,7 +172,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
     def begin(
         self,
         image: MetadataImage,
-        quorum: QuorumState,
+        quorum: QuorumState | None = None,
         *,
         is_load: bool = False,
         any_delta: bool = True,
@@ -181,7 +180,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
         """Begin with an image."""
         self.provenance = at = image.provenance
         self.store.begin(image.topics, at.offset, at.timestamp)
-        self.quorum, self._others, self._topics = quorum, OtherRecords(image), image.topics
+        self.quorum, self._others, self._topics = quorum or QuorumState(), OtherRecords(image), image.topics
         self.cluster_id = at.cluster_id
         self.move_behind(at)
         return LogBegin(image=image, is_load=is_load, any_delta=any_delta)
@@ -303,7 +302,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
             return []
         if self.ends_before(mark, has_records=offset > base):
             offsets.append([offset - 1])
-        held = self.take_mark(mark, offset)
+        held = self.take_record(mark, offset, NO_RECORDS)
         return [joined(held).taking_effect(offset, int(records.times[place]))] if held else []
 
     def _decoded(self, records: EffectiveRecords, place: int) -> AnyMessage | None:

@@ -12,7 +12,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import load_snapshot, loader_at
 from kraftlake.replay.loader.manifest import LogDeltaManifest, SkippedRecord
-from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.replay.reading.replay_base import (
     check_unbroken,
     choose_base,

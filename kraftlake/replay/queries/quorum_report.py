@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import attrs
@@ -187,39 +186,28 @@ def describe_quorum(
     Raises UsageError for copies of several clusters, for no copies, and where a `cluster_id` or a `command_config` is
     given without addresses; NotASourceError for a path without a log.
     """
+    from kraftlake.protocol.address import are_addresses
+
     if not sources:
         raise UsageError("Name the metadata directory of at least one node.")
     paths = path_texts([sources] if isinstance(sources, (str, os.PathLike)) else sources)
-    _check_options_of_quorum(paths, cluster_id, command_config)
-    copies = tuple(chain.from_iterable(_copies_at(path, cluster_id, command_config, progress) for path in paths))
+    given = {"--cluster-id": cluster_id, "--command-config": command_config}
+    option = next((name for name, value in given.items() if value is not None), None)
+    if option is not None and not any(map(are_addresses, paths)):
+        raise UsageError(f"{', '.join(paths)}: {option} belongs to HOST:PORT of a quorum, and there is none.")
+    copies: tuple[LogCopy, ...] = ()
+    for path in paths:
+        if are_addresses(path):
+            from kraftlake.replay.live.quorum_copies import quorum_copies
+
+            copies += quorum_copies(path, cluster_id=cluster_id, command_config=command_config, progress=progress)
+        else:
+            copies += read_log_copies(path)
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
         told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())
         raise UsageError(f"These are logs of different clusters: {told}.")
     return QuorumReport(cluster_id=next(iter(known), None), copies=copies, histories=histories_of(copies))
-
-
-def _check_options_of_quorum(
-    paths: Sequence[str], cluster_id: str | None, command_config: str | os.PathLike[str] | None
-) -> None:
-    from kraftlake.protocol.address import are_addresses
-
-    given = {"--cluster-id": cluster_id, "--command-config": command_config}
-    option = next((name for name, value in given.items() if value is not None), None)
-    if option is not None and not any(map(are_addresses, paths)):
-        raise UsageError(f"{', '.join(paths)}: {option} belongs to HOST:PORT of a quorum, and there is none.")
-
-
-def _copies_at(
-    path: str, cluster_id: str | None, command_config: str | os.PathLike[str] | None, progress: Progress | None
-) -> tuple[LogCopy, ...]:
-    from kraftlake.protocol.address import are_addresses
-
-    if not are_addresses(path):
-        return read_log_copies(path)
-    from kraftlake.replay.live.quorum_copies import quorum_copies
-
-    return quorum_copies(path, cluster_id=cluster_id, command_config=command_config, progress=progress)
 
 
 def _offset(offset: int) -> int | None:

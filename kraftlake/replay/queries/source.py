@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import Replay, finish, load_snapshot, loader_at
-from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.reading.open_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.replay_base import broken_ranges, changes_begin, choose_base, images_end, snapshot_named
 from kraftlake.replay.reading.times import last_time, offset_at, offset_since
 from kraftlake.runtime.arguments import instance, path_text, text, whole_or_none

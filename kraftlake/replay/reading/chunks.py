@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.reading.open_reader import LogReader, SnapshotReader
 from kraftlake.replay.reading.replay_base import readable_batches
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""The reader for each kind of source."""
+"""The readers of a metadata log, of Kafka's own files or of a lake, and the one for each kind of source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.records.batch import RecordBatch
@@ -13,9 +13,26 @@ from kraftlake.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from kraftlake.kafka_files.directory import MetadataDirectory
+    from kraftlake.kafka_files.snapshots.snapshot import Snapshot
     from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
     from kraftlake.records.batch_values import BatchValues
+
+
+LogReader: TypeAlias = "MetadataDirectory | LakeReader"
+"""A metadata log and the snapshots beside it. Offsets are Kafka's; `end_offset` is exclusive.
+
+Both have `name` (for messages), `cluster_id` (None if unknown), `start_offset`, `end_offset`, `snapshots` (all of them,
+by end offset) and `batches(from_offset, to_offset)`: the whole batches that hold any offset of the range, in order.
+"""
+
+SnapshotReader: TypeAlias = "Snapshot | LakeSnapshot"
+"""A snapshot: the image after the offsets below `end_offset`, as records.
+
+Both have the attributes that `Snapshot` documents; offsets inside of a snapshot count from 0. `size_in_bytes` is that
+of the file as Kafka wrote it, 0 where there never was one. `damage()` is the reason why a snapshot must not be used,
+None for a sound one.
+"""
 
 
 class LakeReader:
@@ -58,7 +75,7 @@ class LakeReader:
         return self.log.bulk_batches(from_offset, to_offset)
 
 
-def open_reader(path: str, node: int | None = None) -> tuple[MetadataDirectory | LakeReader, SourceKind]:
+def open_reader(path: str, node: int | None = None) -> tuple[LogReader, SourceKind]:
     """Open the source at `path` by its content; `-` is stdin. `node` selects one of several nodes' logs.
 
     Raises NotASourceError naming the actual content, UsageError for a node of a lake.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
+from kraftlake.replay.reading.open_reader import LogReader, SnapshotReader
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
 
 if TYPE_CHECKING:

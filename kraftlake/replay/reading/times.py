@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.reading.log_reader import LogReader
-from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.open_reader import LakeReader, LogReader
 from kraftlake.replay.reading.replay_base import check_unbroken, images_end, readable_batches, usable_snapshots
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
 from kraftlake.runtime.moments import EPOCH, iso

@@ -31,8 +31,7 @@ from kraftlake.replay.queries.export import check_exportable
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.progress import Progress
 from kraftlake.replay.restore.broker_facts import BrokerFacts, broker_facts
-from kraftlake.replay.restore.restored_image import RestoredPartitions, restored_image
-from kraftlake.replay.restore.restored_partition import MAX_EPOCH
+from kraftlake.replay.restore.restored_image import MAX_EPOCH, RestoredPartitions, restored_image
 from kraftlake.runtime.arguments import instance, path_texts, several, text, whole
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import Moment

@@ -22,15 +22,12 @@ from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import cached_image, load_snapshot
 from kraftlake.replay.queries.source import LogSource
-from kraftlake.replay.reading.log_reader import LogReader, SnapshotReader
-from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.open_reader import LakeReader, LogReader, SnapshotReader
 from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, no_progress, with_progress
 from kraftlake.replay.reading.replay_base import has_beginning, usable_snapshots
-from kraftlake.replay.verify.findings import Findings
-from kraftlake.replay.verify.lake_chain import check_chain
-from kraftlake.replay.verify.lake_tables import check_columns, check_derived_tables, check_tables
+from kraftlake.replay.verify.findings import Findings, VerifyReport
+from kraftlake.replay.verify.lake_tables import check_chain, check_columns, check_derived_tables, check_tables
 from kraftlake.replay.verify.references import ReferenceCheck
-from kraftlake.replay.verify.verify_report import VerifyReport
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 from kraftlake.runtime.words import counted
 

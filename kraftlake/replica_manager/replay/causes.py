@@ -15,7 +15,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import UNKNOWN, AnyMessage, UnknownRecord, decode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.log.open_transaction import OpenTransaction
+from kraftlake.replay.log.log_position import OpenTransaction
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 

@@ -28,10 +28,9 @@ from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter, Snapshot
 from kraftlake.records.metadata_records import ControllerEndpoint, ControllerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.lake_feed import LakeFeed
-from kraftlake.replay.loader.leader_at import leader_at
 from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
-from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.loader.quorum_state import QuorumState, leader_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import LakeError, sentence_of

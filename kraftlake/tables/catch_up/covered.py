@@ -10,8 +10,7 @@ from kraftlake.runtime.errors import LakeError, OffsetError
 from kraftlake.tables.changes_writer import ChangesWriter
 
 if TYPE_CHECKING:
-    from kraftlake.replay.reading.log_reader import LogReader
-    from kraftlake.replay.reading.open_reader import LakeReader
+    from kraftlake.replay.reading.open_reader import LakeReader, LogReader
     from kraftlake.tables.table_writer import TableWriter
 
 

@@ -12,7 +12,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.queries.changes import begin_of_range
-from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.replay.reading.replay_base import check_unbroken
 from kraftlake.tables.events.delta_events import DeltaEvents, EventChunk
 from kraftlake.tables.events.events_table import EVENTS

@@ -16,8 +16,7 @@ from kraftlake.metadata_log.snapshots.snapshot_rows import joined_checksum, payl
 from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
 from kraftlake.metadata_log.storage.location import lake_location
 from kraftlake.records.rows import BATCH_COLUMNS
-from kraftlake.replay.reading.log_reader import SnapshotReader
-from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.open_reader import LakeReader, SnapshotReader
 from kraftlake.replay.reading.replay_base import choose_base, snapshot_provenance
 from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.log import get_logger

@@ -19,7 +19,7 @@ from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import encode_batch
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.live.follow_quorum import QuorumFollower
-from kraftlake.replay.live.mirror import mirror_quorum
+from kraftlake.replay.live.open_quorum import mirror_quorum
 from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import ImportConflictError, LakeError

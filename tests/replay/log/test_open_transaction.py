@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from kraftlake.replay.log.open_transaction import OpenTransaction
+from kraftlake.replay.log.log_position import OpenTransaction
 from kraftlake.runtime.errors import ReplayError
 
 BEGIN, END, ABORT = (r.API_KEY for r in (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord))

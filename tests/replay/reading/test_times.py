@@ -10,7 +10,7 @@ import pytest
 import kraftlake
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from kraftlake.replay.imports.import_log import import_source
-from kraftlake.replay.reading.log_reader import LogReader
+from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.replay.reading.times import offset_at
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.runtime.moments import EPOCH

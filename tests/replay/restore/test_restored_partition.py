@@ -14,7 +14,7 @@ from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecov
 from kraftlake.kafka_files.node.broker_directory import ReplicaLog
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.restore.broker_facts import FoundReplica
-from kraftlake.replay.restore.restored_partition import RestoredIsr, in_sync_replicas, restored_partition
+from kraftlake.replay.restore.restored_image import RestoredIsr, in_sync_replicas, restored_partition
 
 TOPIC = Uuid((77).to_bytes(16, "big"))
 BROKERS = (1, 2, 3)

@@ -23,8 +23,7 @@ from kraftlake.records.control_records import KRaftVersionRecord, SnapshotFooter
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.replay.imports.import_log import import_source
-from kraftlake.replay.verify.findings import MAX_PROBLEMS
-from kraftlake.replay.verify.verify_report import VerifyReport
+from kraftlake.replay.verify.findings import MAX_PROBLEMS, VerifyReport
 from tests.replay.made_logs import (
     UNDECODABLE,
     UNKNOWN,

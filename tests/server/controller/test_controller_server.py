@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from kraftlake.metadata_log.delta_table.table_state import commit_path
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.replay.loader.leader_at import leader_at
+from kraftlake.replay.loader.quorum_state import leader_at
 from kraftlake.runtime.errors import LakeError
 from kraftlake.server.controller import controller_server
 from tests.metadata_log.log_batches import data_batch

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
-from kraftlake.replay.loader.leader_at import leader_at
+from kraftlake.replay.loader.quorum_state import leader_at
 from tests.replay.made_logs import TIME, MadeLog, no_op
 
 

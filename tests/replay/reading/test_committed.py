@@ -4,7 +4,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.replay.reading.epoch_ends import EpochEnds
+from kraftlake.replay.reading.committed import EpochEnds
 from tests.at_least_one import at_least_one
 
 

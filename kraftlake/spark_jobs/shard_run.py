@@ -1,37 +1,43 @@
-"""A backlog of a lake's tables, made by Spark's executors step by step: see `shard_steps`."""
+"""A backlog of a lake's tables, made by Spark's executors step by step, by shards of topics.
+
+A step: readers route a range of offsets, a shuffle brings each shard its records, a task for each shard makes rows and
+writes files (`ShardTask`), and the driver makes all other rows and commits the files of each table with its own, in one
+commit with the offset. Files of lost or repeated tasks are part of no commit, and vacuum removes them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
+import pyarrow as pa
 
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE
-from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot, snapshot_provenance
 from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.backlog import ExecutorTables, StepTotals
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
-from kraftlake.spark_jobs.fold.frames import bounded_batches, collected
-from kraftlake.spark_jobs.shard_steps import StepDone, run_step, states_frame
+from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, numbered_frame, results_frame
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_table import HistoryTable
-from kraftlake.tables.shards.chunks import Part
+from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part
+from kraftlake.tables.shards.count_changes import CountChanges
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import parts_of_step, replayed
-from kraftlake.tables.shards.results import names_in
+from kraftlake.tables.shards.results import Results, result_of, topics_and_names
 from kraftlake.tables.shards.shard_plan import ShardPlan, plan_fold, plans, provenance_at
-from kraftlake.tables.shards.shard_task import ShardTask
+from kraftlake.tables.shards.shard_task import ShardDone, ShardTask
 from kraftlake.tables.shards.state_files import (
     StateFile,
     StateManifest,
@@ -43,7 +49,7 @@ from kraftlake.tables.shards.state_files import (
 from kraftlake.tables.shards.steps import DriverStep
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kraftlake.replay.log.delta_chunk import ReplayState
     from kraftlake.tables.catch_up.table_run import Progress
@@ -80,9 +86,9 @@ class TablesBacklog(ExecutorTables):
         step_records = self.step_records or STEP_RECORDS * spark.sparkContext.defaultParallelism
         rows, made = Counter(dict.fromkeys(names, 0)), StepTotals(rows={}, steps=0)
 
-        def after_step(state: ReplayState, done: StepDone) -> None:
+        def after_step(state: ReplayState, done: Results) -> None:
             nonlocal made
-            topics, partitions = (sum(getattr(shard, n) for shard in done.shards) for n in ("topics", "partitions"))
+            topics, partitions = (sum(getattr(shard, n) for shard in done.facts) for n in ("topics", "partitions"))
             made = attrs.evolve(made, steps=made.steps + 1, topics=topics, partitions=partitions)
             offset = state.image.provenance.offset
             if snapshots is not None:
@@ -105,6 +111,40 @@ class TablesBacklog(ExecutorTables):
         return attrs.evolve(made, rows=dict(rows))
 
 
+def run_step(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> Results:
+    """Run a step on the executors; nothing is committed.
+
+    By shard, the facts are the ShardDone and what was made the CountChanges; with faults, those of the other shards.
+    Raises LakeError if the lake can't be read or written, and EnvironmentFaultError if Spark fails.
+    """
+
+    def work(shard: int, chunks: Iterator[Chunk]) -> tuple[CountChanges, ShardDone]:
+        done, counts = task.run(shard, chunks, plan.base_at)
+        return counts, done
+
+    with bounded_batches(spark):
+        results = collected(results_frame(spark, plan, work), made=True)
+    assert len(results.facts) + len(results.faults) == plan.shards, "each shard had a task"
+    return results
+
+
+def step_size(done: Results) -> tuple[int, int]:
+    """The number of a step's records that shards and driver decode, counted once for each, and their bytes."""
+    parts = [*parts_of_step(done.driver)]
+    records = sum(map(len, parts)) + sum(shard.records for shard in done.facts)
+    return records, sum(len(part.data) for part in parts) + sum(shard.size for shard in done.facts)
+
+
+def states_frame(spark: SparkSession, lake: Location, states: Sequence[StateFile]) -> DataFrame:
+    """The topics in the files of the shards' states, as results of `topics_and_names`."""
+    place = str(lake)
+
+    def read(shard: int) -> Iterator[pa.RecordBatch]:
+        yield result_of(shard, lambda: topics_and_names(read_state(lake_location(place), states[shard]).image.topics))
+
+    return numbered_frame(spark, len(states), len(states), read, CHUNK_SCHEMA)
+
+
 @attrs.define
 class _Snapshots:
     """The lake's snapshots that a run writes: one after each `every_bytes` bytes of records, at the end of a step.
@@ -119,20 +159,20 @@ class _Snapshots:
     _size: int = 0
 
     def step_done(
-        self, spark: SparkSession, log: MetadataLog, state: ReplayState, done: StepDone, *, ends: bool
+        self, spark: SparkSession, log: MetadataLog, state: ReplayState, done: Results, *, ends: bool
     ) -> None:
         """Count the records of a step, and write a snapshot of the states after it if one is due."""
-        self._size += done.size
+        self._size += step_size(done)[1]
         end_offset = state.image.provenance.offset + 1
         if state.open_since is not None or not self._size or not (ends or self._size >= self.every_bytes):
             return
         self._size = 0
         if any(snapshot.end_offset == end_offset for snapshot in log.snapshots()):
             return
-        topics = states_frame(spark, log.path, [shard.state for shard in done.shards])
+        topics = states_frame(spark, log.path, [shard.state for shard in done.facts])
         try:
             with bounded_batches(spark):
-                add_snapshot(log, state, names_in(collected(topics).facts), topics)
+                add_snapshot(log, state, collected(topics).names, topics)
         except UnwritableMetadataError as fault:
             self.unwritable = str(fault)
             return
@@ -168,7 +208,7 @@ class _Phase:
             table.create(self._log_id)
         self._logger = get_logger(__name__).bind(lake=str(log.path), tables=",".join(names))
 
-    def run(self, last: int, after_step: Callable[[ReplayState, StepDone], None]) -> dict[str, int]:
+    def run(self, last: int, after_step: Callable[[ReplayState, Results], None]) -> dict[str, int]:
         """Advance to an offset, in steps, or to the end of the snapshot with which the tables begin, if that is later.
 
         Returns the number of rows of each table.
@@ -197,14 +237,14 @@ class _Phase:
         while True:
             with earliest(done.faults):
                 driver = driver or self._begun(task, plan, done, None if manifest is None else manifest.driver)
-                driver.take(parts_of_step(done.driver), done.counts)
+                driver.take(parts_of_step(done.driver), CountChanges.joined(done.made))
             self._commit(done, task.last, rows, goes_on=task.last < last)
             at = self._provenance(task.last)
-            files = tuple(shard.state for shard in done.shards)
+            files = tuple(shard.state for shard in done.facts)
             state = driver.state(at)
             self._keep(state, files, knows_since=_HISTORY in task.tables)
             self._logger.info(
-                "step", offset=task.last, shards=shards, records=task.last - task.at.offset, decoded=done.decoded
+                "step", offset=task.last, shards=shards, records=task.last - task.at.offset, decoded=step_size(done)[0]
             )
             after_step(state, done)
             if task.last >= last:
@@ -217,7 +257,7 @@ class _Phase:
             table.finish()
         return rows
 
-    def _first(self, task: ShardTask, shards: int) -> tuple[ShardPlan, StepDone]:
+    def _first(self, task: ShardTask, shards: int) -> tuple[ShardPlan, Results]:
         """The first step; without states, those at its start are made of the newest sound snapshot and the log."""
         if task.states is not None or task.at.offset < 0:
             plan = self._with_step(ShardPlan(lake=task.lake, shards=shards), task)
@@ -225,17 +265,17 @@ class _Phase:
         for made in plans(partial(plan_fold, self._log, task.at.offset, parallelism=shards, shards=shards)):
             plan = self._with_step(made, task)
             done = run_step(self._spark, plan, task)
-            if plan.is_sound([chunk for chunk in done.driver if chunk.part == Part.CHECK]):
+            if plan.is_sound(done.checks):
                 return plan, done
         raise AssertionError("the plans end with one that has no base")
 
-    def _begun(self, task: ShardTask, plan: ShardPlan, done: StepDone, held: StateFile | None) -> DriverStep:
+    def _begun(self, task: ShardTask, plan: ShardPlan, done: Results, held: StateFile | None) -> DriverStep:
         """The driver at the start of the first step: from the file that holds its state, or by its chunks."""
         if held is not None:
             state = read_state(self._log.path, held)
         else:
             state = replayed(done.driver, plan.base_at, of_shard=False)[0].state
-        counts = [shard.begins_with for shard in done.shards]
+        counts = [shard.begins_with for shard in done.facts]
         return DriverStep(state.ending(task.at), self._writers, self._tables, counts, is_load=task.is_load)
 
     def _with_step(self, plan: ShardPlan, task: ShardTask) -> ShardPlan:
@@ -273,17 +313,17 @@ class _Phase:
         end = offset + self._step_records
         return last if end >= last else next(iter(self._log.batches(end, end))).last_offset
 
-    def _commit(self, done: StepDone, offset: int, rows: dict[str, int], *, goes_on: bool) -> None:
+    def _commit(self, done: Results, offset: int, rows: dict[str, int], *, goes_on: bool) -> None:
         """Commit the rows that shards and driver have made, table by table."""
         for writer, table in zip(self._writers, self._tables, strict=True):
             own, name = writer.drain_later(), table.name
-            rows[name] += own.num_rows + sum(shard.rows.get(name, 0) for shard in done.shards)
+            rows[name] += own.num_rows + sum(shard.rows.get(name, 0) for shard in done.facts)
             if not writer.of_topics:
                 table.append(own, offset, goes_on=goes_on)
                 continue
-            files = [file for shard in done.shards for file in shard.files[name]]
+            files = [file for shard in done.facts for file in shard.files[name]]
             if isinstance(table, HistoryTable):
-                files += [file for shard in done.shards for file in shard.open_files]
+                files += [file for shard in done.facts for file in shard.open_files]
             elif own.num_rows:
                 files.append(table.write_file(own, offset))
             table.append_files(files, offset)

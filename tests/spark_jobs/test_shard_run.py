@@ -20,12 +20,12 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
 from kraftlake.spark_jobs import shard_run
 from kraftlake.spark_jobs.backlog import StepTotals
-from kraftlake.spark_jobs.shard_run import TablesBacklog
-from kraftlake.spark_jobs.shard_steps import StepDone, run_step
+from kraftlake.spark_jobs.shard_run import TablesBacklog, run_step
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.table_run import unlocked_run
 from kraftlake.tables.catch_up.updating import update_tables, writers_of
 from kraftlake.tables.jobs import ALL
+from kraftlake.tables.shards.results import Results
 from kraftlake.tables.shards.shard_plan import ShardPlan
 from kraftlake.tables.shards.shard_task import ShardTask
 from kraftlake.tables.table_locks import JOBS_FOLDER
@@ -176,7 +176,7 @@ def test_a_run_that_another_overtakes_in_its_first_step_is_refused(
     log.refresh()
     append_in(log, 2, batches[400:])
 
-    def overtaken(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> StepDone:
+    def overtaken(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> Results:
         done = run_step(spark, plan, task)
         with unlocked_run("other", lake, writers_of(names)) as other:
             other.begin()

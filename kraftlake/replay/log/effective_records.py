@@ -18,7 +18,7 @@ from kraftlake.records.metadata_records import AbortTransactionRecord, BeginTran
 from kraftlake.records.no_ops import are_no_ops
 from kraftlake.records.serde import AnyMessage, with_short_frame
 from kraftlake.replay.loader.record_faults import decode_record
-from kraftlake.replay.log.shard_records import NO_CONTROL, ShardRecords
+from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import KraftlakeError
 
 LogPart: TypeAlias = BatchValues | RecordBatch | ShardRecords
@@ -148,15 +148,15 @@ def control_batches(part: LogPart) -> Iterable[RecordBatch]:
     """The control batches of a part."""
     if isinstance(part, RecordBatch):
         return [part] if part.control else []
-    return part.control_batches() if isinstance(part, ShardRecords) else ()
+    return part.control if isinstance(part, ShardRecords) else ()
 
 
 def standing_alone(part: LogPart) -> EffectiveRecords:
     """The records of a part as if each took effect where it stands, without control records."""
     if isinstance(part, ShardRecords):
-        columns = (part.starts, part.stops, part.offsets, part.timestamps[part.batch_numbers()])
-        plain = part.control_types == NO_CONTROL
-        return records_of(part.data, *(columns if plain.all() else (column[plain] for column in columns)))
+        stops = np.cumsum(part.sizes, dtype=np.int64)
+        times = part.timestamps[np.searchsorted(part.last_offsets, part.offsets)]
+        return records_of(part.data, stops - part.sizes, stops, part.offsets, times)
     if isinstance(part, RecordBatch):
         return NO_RECORDS if part.control else standing_alone(values_of_batches([part]))
     counts = np.diff(part.last_offsets, prepend=part.base_offset - 1)

@@ -24,7 +24,7 @@ from kraftlake.spark_jobs.fold.topic_files import TopicFiles
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import replayed
-from kraftlake.tables.shards.results import names_in, topics_and_names
+from kraftlake.tables.shards.results import topics_and_names
 from kraftlake.tables.shards.shard_plan import ShardPlan, plan_fold, plans, provenance_at
 from kraftlake.tables.shards.snapshot_layout import head_of, ranges_of, tail_of
 
@@ -120,7 +120,7 @@ def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Fold:
-    """A finished fold: its plan, its rows (RESULT_SCHEMA), the topics' names (NAMES_SCHEMA), and the driver's state."""
+    """A finished fold: its plan, its rows (CHUNK_SCHEMA), the topics' names (NAMES_SCHEMA), and the driver's state."""
 
     plan: ShardPlan
     rows: DataFrame
@@ -142,7 +142,7 @@ def folding(
     for plan in plans(partial(plan_fold, log, at, parallelism=parallelism, shards=shards, from_snapshot=from_snapshot)):
         base_at = plan.base_at
 
-        def topics(_: int, chunks: Iterator[Chunk], base_at: MetadataProvenance = base_at) -> tuple[bytes, bytes]:
+        def topics(_: int, chunks: Iterator[Chunk], base_at: MetadataProvenance = base_at) -> tuple[object, object]:
             return topics_and_names(replayed(chunks, base_at, of_shard=True)[0].store.topics())
 
         rows = results_frame(spark, plan, topics).persist(StorageLevel.DISK_ONLY)
@@ -151,7 +151,7 @@ def folding(
             if plan.is_sound(results.checks):
                 with earliest(results.faults):
                     others, _ = replayed(results.driver, base_at, of_shard=False)
-                yield Fold(plan=plan, rows=rows, names=names_in(results.facts), others=others.state)
+                yield Fold(plan=plan, rows=rows, names=results.names, others=others.state)
                 return
         finally:
             rows.unpersist()
@@ -181,7 +181,7 @@ def _write(log: MetadataLog, at: int, fold: Fold) -> BuiltSnapshot:
 def add_snapshot(
     log: MetadataLog, driver: ReplayState, names: pa.Table, folded: DataFrame
 ) -> tuple[list[SnapshotPart], SnapshotFacts, bool]:
-    """Write a snapshot of the driver's state and of the topics in rows of RESULT_SCHEMA, in one commit.
+    """Write a snapshot of the driver's state and of the topics in rows of CHUNK_SCHEMA, in one commit.
 
     `names` (NAMES_SCHEMA) are those of the topics. Returns its files, its facts, and whether the lake lacked it. Raises
     UnwritableMetadataError if the image's metadata.version can't express its content.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,16 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.reading.pieces import SnapshotPiece
+from kraftlake.metadata_log.reading.pieces import SnapshotPiece, read_piece
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.spark_jobs.stream_faults import worded
-from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of, chunk_of_fault, chunks_of
-from kraftlake.tables.shards.faults import raise_first
+from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of
+from kraftlake.tables.shards.faults import fault_to_json, raise_first
 from kraftlake.tables.shards.replayed import parts_of_step, replayed
-from kraftlake.tables.shards.results import RESULT_SCHEMA, Results, result_for_driver, result_of, shards_in
-from kraftlake.tables.shards.shard_plan import ShardPlan, check_piece, plan_fold, plans, read_chunks
+from kraftlake.tables.shards.results import Results, result_of, shards_in
+from kraftlake.tables.shards.shard_plan import Check, ShardPlan, check_of, plan_fold, plans, read_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from kraftlake.replay.log.log_replay import LogReplay
 
     InArrow = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-    Work: TypeAlias = Callable[[int, Iterator[Chunk]], tuple[bytes, bytes]]
-    """A function that makes the content and the facts of a result from a shard's chunks."""
+    Work: TypeAlias = Callable[[int, Iterator[Chunk]], tuple[object, object]]
+    """A function that makes something, and the facts for the driver, of a shard's chunks."""
 
 _BATCH_BYTES = str(64 << 20)
 
@@ -42,23 +43,23 @@ def chunks_frame(spark: SparkSession, plan: ShardPlan) -> DataFrame:
         try:
             yield from map(batch_of, read_chunks(plan, number))
         except KraftlakeError as fault:
-            yield batch_of([chunk_of_fault(plan.shards, fault)])
+            yield batch_of([Chunk.of(plan.shards, Part.UNREAD, fault_to_json(fault))])
 
     read_frame = numbered_frame(spark, plan.piece_count, plan.piece_count, read, CHUNK_SCHEMA)
     return by_number(read_frame, plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
 
 
 def results_frame(spark: SparkSession, plan: ShardPlan, work: Work) -> DataFrame:
-    """A row of RESULT_SCHEMA for each shard that has chunks, and one with the chunks for the driver."""
+    """The results of all shards that have chunks, and the chunks for the driver, unchanged: rows of CHUNK_SCHEMA."""
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for shard, chunks in shards_in(batches):
-            if shard == plan.shards:
-                yield result_for_driver(shard, chunks)
-            else:
+            if shard < plan.shards:
                 yield result_of(shard, partial(work, shard, chunks))
+            else:
+                yield from (batch_of([chunk]) for chunk in chunks)
 
-    return in_arrow(chunks_frame(spark, plan), results, RESULT_SCHEMA)
+    return in_arrow(chunks_frame(spark, plan), results, CHUNK_SCHEMA)
 
 
 def rows_frame(
@@ -78,10 +79,9 @@ def rows_frame(
                 yield from rows(*replayed(chunks, plan.base_at, of_shard=True))
                 continue
             others = list(chunks)
-            raise_first(bytes(chunk.payload).decode() for chunk in others if chunk.part == Part.FAULT)
+            raise_first(chunk.content for chunk in others if chunk.part == Part.UNREAD)
             replay, step = replayed(others, plan.base_at, of_shard=False)
-            for _ in replay.take_parts(parts_of_step(step)):
-                pass
+            deque(replay.take_parts(parts_of_step(step)), 0)
 
     return in_arrow(chunks_frame(spark, plan), made, schema)
 
@@ -93,22 +93,21 @@ def sound_plan(spark: SparkSession, log: MetadataLog, at: int, **options: Any) -
     return next(made for made in plans(plan) if made.base is None or made.is_sound(_checks(spark, made)))
 
 
-def _checks(spark: SparkSession, plan: ShardPlan) -> list[Chunk]:
-    """The checksums of the pieces of the plan's base."""
-    pieces = [number for number, piece in enumerate(plan.pieces) if isinstance(piece, SnapshotPiece)]
-    count = len(pieces)
-    with telling_faults():
-        rows = numbered_frame(
-            spark, count, count, lambda number: [batch_of([check_piece(plan, pieces[number])])], CHUNK_SCHEMA
-        ).toArrow()
-    return [chunk for batch in rows.to_batches() for chunk in chunks_of(batch)]
+def _checks(spark: SparkSession, plan: ShardPlan) -> list[Check]:
+    """The facts about the pieces of the plan's base."""
+    pieces = [piece for piece in plan.pieces if isinstance(piece, SnapshotPiece)]
+
+    def check(number: int) -> Iterator[pa.RecordBatch]:
+        piece = pieces[number]
+        yield batch_of([Chunk.of(plan.shards, Part.CHECK, check_of(piece, read_piece(piece)))])
+
+    return collected(numbered_frame(spark, len(pieces), len(pieces), check, CHUNK_SCHEMA)).checks
 
 
-def collected(results: DataFrame, *columns: str) -> Results:
-    """The results of shards with some columns of RESULT_SCHEMA. Raises the error of a reader."""
+def collected(results: DataFrame, *, made: bool = False) -> Results:
+    """The results of shards, with what was `made` or without. Raises the error of a reader."""
     with telling_faults():
-        rows = results.select("shard", "facts", "driver", "fault", *columns).toArrow()
-    return Results.of(rows)
+        return Results.of((results if made else results.where(f"part <> {Part.MADE:d}")).toArrow())
 
 
 def numbered_frame(

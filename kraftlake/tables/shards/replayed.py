@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.shards.chunks import Chunk, Part
-
-if TYPE_CHECKING:
-    from kraftlake.replay.log.effective_records import LogPart
 
 _NO_SHARD: Final = "a record of a topic has a frame that Kafka does not write, so no shard has taken it."
 
@@ -30,10 +29,9 @@ def replayed(
     replay.go_on(ReplayState())
     for chunk in rest:
         if chunk.part == Part.BASE:
-            replay.load([chunk.records()], base_at)
+            replay.load([chunk.content], base_at)
         elif chunk.part == Part.LOG:
-            for _ in replay.take_parts([chunk.records()]):
-                pass  # nobody asks for the deltas before a state
+            deque(replay.take_parts([chunk.content]), 0)  # nobody asks for the deltas before a state
         else:
             rest = chain((chunk,), rest)
             break
@@ -48,6 +46,7 @@ def refuse_partitions(replay: LogReplay) -> None:
         raise CorruptDataError(_NO_SHARD)
 
 
-def parts_of_step(chunks: Iterable[Chunk]) -> Iterator[LogPart]:
+def parts_of_step(chunks: Iterable[Chunk]) -> Iterator[ShardRecords]:
     """The records of the chunks of STEP, as parts of a log."""
-    return (chunk.records() for chunk in chunks if chunk.part == Part.STEP and len(chunk.batches))
+    parts = (chunk.content for chunk in chunks if chunk.part == Part.STEP)
+    return (part for part in parts if part is not None)

@@ -1,8 +1,7 @@
-"""The results of the tasks of shards, as rows of a few cells. Needs no Spark."""
+"""The results of the tasks of shards. Needs no Spark."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
@@ -12,116 +11,66 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.replay.loader.image_columns import topics_from_arrow, topics_to_arrow
+from kraftlake.replay.loader.image_columns import topics_to_arrow
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.shards.chunks import Chunk, Part, batch_of, chunks_of
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
-
-RESULT_SCHEMA = pa.schema(
-    [
-        pa.field("shard", pa.int32(), nullable=False),
-        pa.field("content", pa.binary()),
-        pa.field("facts", pa.binary()),
-        pa.field("driver", pa.binary()),
-        pa.field("fault", pa.string()),
-    ]
-)
-"""The shard; what its task has made, and what the driver has to know of it; or the chunks for the driver, as a stream;
-or an error, as JSON."""
 
 NAMES_SCHEMA = pa.schema([pa.field("name", pa.string()), pa.field("partitions", pa.int32())])
 
 
 def shards_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Chunk]]]:
     """The chunks of each shard, in their order: those of a shard follow each other."""
-    chunks = (chunk for batch in batches for chunk in chunks_of(batch))
-    return groupby(chunks, key=attrgetter("shard"))
+    return groupby(chunks_of(batches), key=attrgetter("shard"))
 
 
-def result_of(shard: int, work: Callable[[], tuple[bytes, bytes]]) -> pa.RecordBatch:
-    """The content and the facts that a shard's work gives, or its error."""
+def result_of(shard: int, work: Callable[[], tuple[object, object]]) -> pa.RecordBatch:
+    """What a shard's work has made and the facts that the driver needs of it, or its error."""
     try:
-        content, facts = work()
+        made, facts = work()
     except KraftlakeError as fault:
-        return one_row(RESULT_SCHEMA, shard=shard, fault=fault_to_json(fault))
-    return one_row(RESULT_SCHEMA, shard=shard, content=content, facts=facts)
+        return batch_of([Chunk.of(shard, Part.FAULT, fault_to_json(fault))])
+    return batch_of([Chunk.of(shard, Part.FACTS, facts), Chunk.of(shard, Part.MADE, made)])
 
 
-def result_for_driver(shard: int, chunks: Iterable[Chunk]) -> pa.RecordBatch:
-    """The chunks for the driver, unchanged."""
-    return one_row(RESULT_SCHEMA, shard=shard, driver=stream_of(pa.Table.from_batches([batch_of(list(chunks))])))
-
-
-def topics_and_names(topics: TopicsImage) -> tuple[bytes, bytes]:
-    """Topics as a stream of `topics_to_arrow`, and one of NAMES_SCHEMA."""
+def topics_and_names(topics: TopicsImage) -> tuple[pa.RecordBatch, pa.Table]:
+    """Topics as `topics_to_arrow`, and their names and sizes (NAMES_SCHEMA)."""
     table = topics.rows().table
     counts = pa.array(table.starts[1:] - table.starts[:-1])
-    names = pa.table([pa.array(table.names, pa.string()), counts], NAMES_SCHEMA)
-    return stream_of(pa.Table.from_batches([topics_to_arrow(topics)])), stream_of(names)
-
-
-def one_row(schema: pa.Schema, **cells: object) -> pa.RecordBatch:
-    """A batch of one row; columns without a cell are null."""
-    columns = [pa.array([cells.get(field.name)], field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def stream_of(table: pa.Table) -> bytes:
-    """A table as the content of a cell."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def read_stream(cell: pa.Buffer | bytes) -> pa.Table:
-    """The table in a cell."""
-    return pa.ipc.open_stream(cell).read_all()
-
-
-def unpickled(cell: bytes) -> Any:
-    """The result that a task of this run has pickled."""
-    return pickle.loads(cell)  # noqa: S301 - of a task that this process has sent out
-
-
-def topics_in(cell: pa.Buffer | bytes) -> TopicsImage:
-    """The topics in a cell of a shard's row."""
-    return topics_from_arrow(read_stream(cell).combine_chunks().to_batches()[0])
-
-
-def names_in(facts: Iterable[bytes]) -> pa.Table:
-    """The names of the topics of all shards, in no order: NAMES_SCHEMA."""
-    return pa.concat_tables([*map(read_stream, facts), NAMES_SCHEMA.empty_table()])
+    return topics_to_arrow(topics), pa.table([pa.array(table.names, pa.string()), counts], NAMES_SCHEMA)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Results:
-    """The results of all shards: the columns of `rows`, by shard, the `driver`'s chunks, in order, and the `faults`."""
+    """The results of all shards: the `facts` and what else was `made`, by shard, and the `faults`.
 
-    rows: pa.Table
-    driver: list[Chunk]
+    `driver` are the chunks for the driver, in order, `checks` the checksums of the base's pieces.
+    """
+
+    facts: list[Any]
+    made: list[Any]
     faults: list[str]
+    driver: list[Chunk]
+    checks: list[Any]
 
     @classmethod
     def of(cls, rows: pa.Table) -> Results:
-        """Made from rows with columns of RESULT_SCHEMA, in any order. Raises the error of a reader."""
-        tables = [read_stream(cell.as_buffer()) for cell in rows["driver"] if cell.is_valid]
-        chunks = [chunk for table in tables for batch in table.to_batches() for chunk in chunks_of(batch)]
-        raise_first(bytes(chunk.payload).decode() for chunk in chunks if chunk.part == Part.FAULT)
+        """Made from rows of CHUNK_SCHEMA, in any order. Raises the error of a reader."""
+        chunks = sorted(chunks_of(rows.to_batches()), key=attrgetter("part", "first", "shard"))
+
+        def contents(part: Part) -> list[Any]:
+            return [chunk.content for chunk in chunks if chunk.part == part]
+
+        raise_first(contents(Part.UNREAD))
         return cls(
-            rows=rows.filter(rows["facts"].is_valid()).sort_by("shard"),
-            driver=sorted(chunks, key=attrgetter("part", "first")),
-            faults=[fault for fault in rows["fault"].to_pylist() if fault is not None],
+            facts=contents(Part.FACTS),
+            made=contents(Part.MADE),
+            faults=contents(Part.FAULT),
+            driver=[chunk for chunk in chunks if chunk.part < Part.CHECK],
+            checks=contents(Part.CHECK),
         )
 
     @property
-    def facts(self) -> list[bytes]:
-        """The results of the shards that the driver needs, by shard."""
-        facts: list[bytes] = self.rows["facts"].to_pylist()
-        return facts
-
-    @property
-    def checks(self) -> list[Chunk]:
-        """The checksums of the base's pieces."""
-        return [chunk for chunk in self.driver if chunk.part == Part.CHECK]
+    def names(self) -> pa.Table:
+        """The names of the topics of all shards, of the facts of `topics_and_names`, in no order: NAMES_SCHEMA."""
+        return pa.concat_tables([*self.facts, NAMES_SCHEMA.empty_table()])

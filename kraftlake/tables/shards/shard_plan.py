@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import attrs
-import numpy as np
 import pyarrow as pa
 
 from kraftlake.image.provenance import MetadataProvenance
@@ -51,6 +50,8 @@ class LogPiece:
 
 
 Piece: TypeAlias = LogPiece | SnapshotPiece
+Check: TypeAlias = tuple[int, int, int, int]
+"""The first offset of a piece of a snapshot, the number of its rows, and the checksum and bytes of their values."""
 
 
 @attrs.frozen(kw_only=True)
@@ -63,14 +64,9 @@ class SnapshotBase:
     checksum: int | None
 
     @classmethod
-    def of(cls, snapshot: LakeSnapshot) -> SnapshotBase:
-        """The piece of a lake's snapshot."""
-        return cls(
-            name=snapshot.name,
-            at=snapshot_provenance(snapshot),
-            record_count=snapshot.record_count,
-            checksum=snapshot.checksum,
-        )
+    def of(cls, base: LakeSnapshot) -> SnapshotBase:
+        """The base that a lake's snapshot is."""
+        return cls(name=base.name, at=snapshot_provenance(base), record_count=base.record_count, checksum=base.checksum)
 
 
 @attrs.frozen(kw_only=True)
@@ -98,14 +94,13 @@ class ShardPlan:
         """The end of the base."""
         return MetadataProvenance.EMPTY if self.base is None else self.base.at
 
-    def is_sound(self, checks: Sequence[Chunk]) -> bool:
+    def is_sound(self, checks: Iterable[Check]) -> bool:
         """Whether there is no base, or its pieces have the checksum and the record count that its commit states."""
         if self.base is None:
             return True
-        facts = [np.frombuffer(chunk.payload, np.int64).tolist() for chunk in sorted(checks, key=lambda c: c.first)]
-        checksum = joined_checksum((total, size) for _, size, total in facts)
-        count = sum(rows for rows, _, _ in facts)
-        return count == self.base.record_count and self.base.checksum in (None, checksum)
+        _, counts, checksums, sizes = zip(*sorted(checks), strict=True)
+        checksum = joined_checksum(zip(checksums, sizes, strict=True))
+        return sum(counts) == self.base.record_count and self.base.checksum in (None, checksum)
 
     def with_log(self, log: MetadataLog, part: Part, first: int, last: int, rows: int) -> ShardPlan:
         """The same with a part of the log, in pieces of about `rows` records."""
@@ -167,15 +162,15 @@ def read_chunks(plan: ShardPlan, number: int) -> Iterator[list[Chunk]]:
     The last chunk of a piece of the base is its checksum.
     """
     if number == len(plan.pieces):
-        yield [Chunk(shard=shard, part=Part.STEP, first=-1, payload=b"") for shard in range(plan.shards)]
+        yield [Chunk.of(shard, Part.STEP, None, -1) for shard in range(plan.shards)]
         return
     piece = plan.pieces[number]
+    router = Router(plan.shards, Part.BASE if isinstance(piece, SnapshotPiece) else piece.part, plan.topics_only)
     if isinstance(piece, SnapshotPiece):
         rows = read_piece(piece)
-        router = Router(plan.shards, Part.BASE, topics_only=plan.topics_only)
-        yield [*router.take(rows.select(BATCH_COLUMNS)), *router.flush(), _check_of(piece, rows, plan.shards)]
+        check = Chunk.of(plan.shards, Part.CHECK, check_of(piece, rows))
+        yield [*router.take(rows.select(BATCH_COLUMNS)), *router.flush(), check]
         return
-    router = Router(plan.shards, piece.part, topics_only=plan.topics_only)
     for table in piece.rows(MetadataLog.open(lake_location(plan.lake))):
         if chunks := list(router.take(table)):
             yield chunks
@@ -183,17 +178,9 @@ def read_chunks(plan: ShardPlan, number: int) -> Iterator[list[Chunk]]:
         yield chunks
 
 
-def check_piece(plan: ShardPlan, number: int) -> Chunk:
-    """The checksum of a piece of the base."""
-    piece = plan.pieces[number]
-    assert isinstance(piece, SnapshotPiece), "the log needs no check"
-    return _check_of(piece, read_piece(piece), plan.shards)
-
-
-def _check_of(piece: SnapshotPiece, rows: pa.Table, shards: int) -> Chunk:
-    total, size = payload_checksum(rows)
-    facts = np.array([rows.num_rows, size, total], np.int64).tobytes()
-    return Chunk(shard=shards, part=Part.CHECK, first=piece.first_offset, payload=facts)
+def check_of(piece: SnapshotPiece, rows: pa.Table) -> Check:
+    """The facts about a piece of the base and its rows that `is_sound` takes."""
+    return piece.first_offset, rows.num_rows, *payload_checksum(rows)
 
 
 def provenance_at(log: MetadataLog, offset: int) -> MetadataProvenance:

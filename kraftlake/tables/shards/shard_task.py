@@ -14,6 +14,7 @@ from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.open_intervals import partitions_since
@@ -21,7 +22,7 @@ from kraftlake.tables.history.writers import PartitionHistoryWriter
 from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.shards.chunks import Chunk
 from kraftlake.tables.shards.count_changes import CountChanges
-from kraftlake.tables.shards.replayed import replayed
+from kraftlake.tables.shards.replayed import parts_of_step, replayed
 from kraftlake.tables.shards.state_files import StateFile, read_state, write_state
 from kraftlake.tables.shards.steps import ShardStep
 
@@ -75,17 +76,14 @@ class ShardTask:
 
         Raises what a replay raises, with its offset, and LakeError if the lake can't be read or written.
         """
-        lake, count = lake_location(self.lake), 0
+        lake = lake_location(self.lake)
         files = _ShardFiles(lake, self.tables, self.last)
         replay, chunks = replayed(chunks, base_at, of_shard=True)
         state = self._folded(replay, files) if self.states is None else read_state(lake, self.states[shard])
         step = ShardStep(state.ending(self.at), files.writers, is_load=self.is_load)
-        for chunk in chunks:
-            records = chunk.records()
-            count += len(records)
-            if len(records.base_offsets):
-                step.take([records])
-            files.take(len(chunk.payload))
+        for part in parts_of_step(chunks):
+            step.take([part])
+            files.take(part)
         files.write()
         state = step.state
         done = ShardDone(
@@ -96,7 +94,7 @@ class ShardTask:
             begins_with=step.begins_with,
             topics=state.image.topics.topic_count,
             partitions=state.image.topics.partition_count,
-            records=count,
+            records=files.records,
             size=files.size,
         )
         return done, step.counts()
@@ -123,12 +121,12 @@ class _ShardFiles:
         self.rows = dict.fromkeys(self.written, 0)
         self._tables = {writer.description.name: writer.table(lake) for writer in made}
         self._last = last
-        self._written_at = 0
-        self.size = 0
+        self._written_at = self.size = self.records = 0
 
-    def take(self, size: int) -> None:
-        """Count the bytes of records of which the writers have made rows."""
-        self.size += size
+    def take(self, records: ShardRecords) -> None:
+        """Count records of which the writers have made rows."""
+        self.size += len(records.data)
+        self.records += len(records)
         if self.size - self._written_at >= _FILES_AT:
             self.write()
 

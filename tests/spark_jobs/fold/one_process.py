@@ -19,6 +19,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.fold import image_at
+from kraftlake.replay.loader.image_columns import topics_from_arrow
 from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -26,14 +27,7 @@ from kraftlake.spark_jobs.fold.local_changes_frame import changes_after
 from kraftlake.tables.shards.chunks import Chunk, batch_of
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import replayed
-from kraftlake.tables.shards.results import (
-    Results,
-    result_for_driver,
-    result_of,
-    shards_in,
-    topics_and_names,
-    topics_in,
-)
+from kraftlake.tables.shards.results import Results, result_of, shards_in, topics_and_names
 from kraftlake.tables.shards.shard_plan import ShardPlan, read_chunks
 from tests.histories import histories, uuid_of
 
@@ -57,11 +51,11 @@ def shuffled(plan: ShardPlan, order: random.Random) -> list[pa.RecordBatch]:
 def folded(plan: ShardPlan, order: random.Random) -> pa.Table:
     """What `results_frame` gives of topics."""
 
-    def topics(chunks: Iterator[Chunk]) -> tuple[bytes, bytes]:
+    def topics(chunks: Iterator[Chunk]) -> tuple[object, object]:
         return topics_and_names(replayed(chunks, plan.base_at, of_shard=True)[0].store.topics())
 
     return pa.Table.from_batches(
-        result_for_driver(shard, chunks) if shard == plan.shards else result_of(shard, partial(topics, chunks))
+        batch_of(chunks) if shard == plan.shards else result_of(shard, partial(topics, chunks))
         for shard, chunks in shards_in(shuffled(plan, order))
     )
 
@@ -77,11 +71,10 @@ def others_of(plan: ShardPlan, rows: pa.Table) -> ReplayState:
 def topics_of(rows: pa.Table) -> dict[str, object]:
     """All topics in the rows, by name."""
     topics: dict[str, object] = {}
-    for cell in rows["content"]:
-        if cell.is_valid:
-            for name, topic in topics_in(cell.as_buffer()).topics_by_name().items():
-                assert name not in topics, "a topic is in one shard"
-                topics[name] = topic
+    for made in Results.of(rows).made:
+        for name, topic in topics_from_arrow(made).topics_by_name().items():
+            assert name not in topics, "a topic is in one shard"
+            topics[name] = topic
     return topics
 
 

@@ -70,8 +70,8 @@ def routed(batches: Sequence[RecordBatch], shards: int) -> dict[int, list[ShardR
     for batch in batches:
         router = Router(shards, Part.LOG)
         sent = [*router.take(to_rows([batch])), *router.flush()]
-        for chunk in chunks_of(batch_of(sent)) if sent else ():
-            found[chunk.shard].append(chunk.records())
+        for chunk in chunks_of([batch_of(sent)]):
+            found[chunk.shard].append(chunk.content)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
 import numpy as np
 import pytest
 
@@ -14,20 +15,21 @@ from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import encode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.log.effective_records import standing_alone
+from kraftlake.replay.log.effective_records import records_of
 from kraftlake.tables.shards.chunks import Part
 from kraftlake.tables.shards.routing import Router, shards_of
 from tests.replay.made_logs import data, topic, uuid_of
 
 SHARDS = 5
 REST, ALL, NONE = SHARDS, SHARDS + 1, SHARDS + 2
+LEADER = RecordBatch.control_of(6, 2, 7, [LeaderChangeMessage(leader_id=3)])
 IDS = [Uuid(number.to_bytes(16, "little")) for number in range(2, 300)]
 
 
-def routed(*values: bytes, control: bool = False) -> list[int]:
+def routed(*values: bytes) -> list[int]:
     ends = np.cumsum([0, *map(len, values)])
     data = np.frombuffer(b"".join(values), np.uint8)
-    return list(shards_of(data, ends[:-1], ends[1:], np.full(len(values), control), SHARDS))
+    return list(shards_of(records_of(data, ends[:-1], ends[1:], ends[:-1], ends[:-1]), SHARDS))
 
 
 def value_of(message: Message) -> bytes:
@@ -97,18 +99,21 @@ def test_other_records_go_where_their_type_says(value: bytes, to: int) -> None:
     assert routed(value) == [to]
 
 
-def test_control_records_are_of_no_topic() -> None:
-    assert routed(value_of(r.NoOpRecord()), value_of(r.RemoveTopicRecord(topic_id=IDS[0])), control=True) == [REST] * 2
+def test_control_records_are_of_no_topic_and_go_to_the_driver_whatever_their_bytes() -> None:
+    values = (value_of(r.NoOpRecord()), value_of(r.RemoveTopicRecord(topic_id=IDS[0])))
+    batch = attrs.evolve(LEADER, values=values, control_types=(2, 2), timestamps=(7, 7))
+    router = Router(SHARDS, Part.LOG)
+    (chunk,) = [*router.take(to_rows([batch])), *router.flush()]
+    assert (chunk.shard, len(chunk.content), chunk.content.control) == (REST, 0, (batch,))
 
 
 def test_a_shard_knows_the_batches_of_its_records_and_the_driver_the_first_of_each_epoch() -> None:
     quiet = data(0, r.NoOpRecord(), r.NoOpRecord())
     change = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2)
-    leader = RecordBatch.control_of(6, 2, 7, [LeaderChangeMessage(leader_id=3)])
-    log = [quiet, data(2, topic(1), change, r.NoOpRecord()), data(5, change), leader, data(7, r.NoOpRecord(), epoch=2)]
+    log = [quiet, data(2, topic(1), change, r.NoOpRecord()), data(5, change), LEADER, data(7, r.NoOpRecord(), epoch=2)]
     router = Router(1, Part.STEP)
-    shard, driver = (chunk.records() for chunk in [*router.take(to_rows(log)), *router.flush()])
-    assert (shard.offsets.tolist(), driver.offsets.tolist()) == ([2, 3, 5], [2, 6])
+    shard, driver = (chunk.content for chunk in [*router.take(to_rows(log)), *router.flush()])
+    assert (shard.offsets.tolist(), driver.offsets.tolist()) == ([2, 3, 5], [2])
     assert [*zip(shard.base_offsets.tolist(), shard.last_offsets.tolist(), strict=True)] == [(2, 4), (5, 5)]
     assert [*zip(driver.base_offsets.tolist(), driver.noop.tolist(), strict=True)] == [
         (0, True),
@@ -116,6 +121,4 @@ def test_a_shard_knows_the_batches_of_its_records_and_the_driver_the_first_of_ea
         (6, False),
     ]
     assert shard.timestamps.tolist() == [log[1].timestamp, log[2].timestamp]
-    assert [*shard.control_batches()] == []
-    assert [*driver.control_batches()] == [leader]
-    assert standing_alone(driver).offsets.tolist() == [2]
+    assert (shard.control, driver.control) == ((), (LEADER,))

@@ -16,6 +16,7 @@ from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
+from kraftlake.tables.shards.chunks import Part
 from kraftlake.tables.shards.routing import Router
 from tests.replay.made_logs import abort, begin, data, end, topic
 
@@ -28,9 +29,9 @@ Replays = tuple[LogReplay, LogReplay]
 
 def passed(replays: Replays, batch: RecordBatch) -> list[tuple[int, int]]:
     """The offsets of the records that take effect with a batch, and where; the same for both forms."""
-    router = Router(1, 0)
+    router = Router(1, Part.LOG)
     chunks = [*router.take(to_rows([batch])), *router.flush()]
-    (records,) = (chunk.records() for chunk in chunks if chunk.shard == 0)
+    (records,) = (chunk.content for chunk in chunks if chunk.shard == 0)
     found = effects(replays[0], records)
     assert found == effects(replays[1], batch)
     assert replays[0].transaction_begin_offset == replays[1].transaction_begin_offset

@@ -2,7 +2,7 @@
 # make test   format, lint, types, import contracts, assertions that may be skipped, tests (quick profile), the samples' tests in a bare install too
 # make check  format, lint, types and the fast tests: what to run between two edits (a minute, once types are cached)
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
-# make docs   the site of docs/ with the reference of commands, Python, tables and metrics, in build/docs/site
+# make docs   the site of docs/ with the reference of commands, Python, tables and metrics, in build/docs/site; man pages in build/man
 # make wheels the sdist, and a wheel for each platform, compiled by zig: for glibc 2.17 and newer
 # make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)
 
@@ -88,6 +88,7 @@ bench: .venv/dev java
 
 docs: .venv/dev
 	@$(BIN)/python -m tools.docs_site
+	@$(BIN)/python -m tools.man_pages
 
 wheels: .venv/dev
 	$(PIP) ziglang

@@ -13,7 +13,7 @@ import pytest
 from kraftlake.cli.application import application
 from kraftlake.tables.jobs import JOBS
 from tests.at_least_one import at_least_one
-from tests.cli.running import ROOT, commands, process, run
+from tests.cli.running import DIRECTORY, ROOT, commands, process, run
 
 COMMANDS = list(commands())
 LEAVES = [(path, command) for path, command in COMMANDS if not isinstance(command, click.Group)]
@@ -131,13 +131,29 @@ def test_the_version_is_the_packages() -> None:
     assert run("--version").stdout == f"kraftlake {kraftlake.__version__}\n"
 
 
-def test_record_types_and_files_are_completed_by_the_shell() -> None:
-    def completed(words: str) -> str:
-        count = len(words.split(" ")) - 1
-        return process(
-            _KRAFTLAKE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(count)
-        ).stdout  # fmt: skip
+def completed(words: str) -> str:
+    count = len(words.split(" ")) - 1
+    return process(_KRAFTLAKE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(count)).stdout
 
+
+def test_names_of_the_source_are_completed_by_the_shell() -> None:
+    assert completed(f"kraftlake events {DIRECTORY} --topic fixed-") == "plain,fixed-a\n"
+    assert completed(f"kraftlake events {DIRECTORY} --topic elr-a,fixed-") == "plain,elr-a,fixed-a\n"
+    assert "plain,fixed-a-5\n" in completed(f"kraftlake image {DIRECTORY} --partition fixed-a-")
+    assert completed(f"kraftlake metrics {DIRECTORY} --broker ") == "".join(f"plain,{one}\n" for one in range(1, 5))
+    assert completed(f"kraftlake blame {DIRECTORY} broker/") == "".join(f"plain,broker/{one}\n" for one in range(1, 5))
+    assert "plain,retention.ms=\n" in completed("kraftlake topics create foo --config retention")
+
+
+@pytest.mark.parametrize("source", ["not-there", "127.0.0.1:9", f"{DIRECTORY}/leader-epoch-checkpoint"])
+def test_a_source_that_can_not_be_read_completes_nothing(source: str) -> None:
+    done = process(
+        _KRAFTLAKE_COMPLETE="bash_complete", COMP_WORDS=f"kraftlake events {source} --topic ", COMP_CWORD="4"
+    )
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+def test_record_types_and_files_are_completed_by_the_shell() -> None:
     assert "plain,PARTITION_CHANGE_RECORD" in completed("kraftlake log x --type partition_c")
     assert "file," in completed("kraftlake image ")
     assert "plain,local-changes" in completed("kraftlake lo")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
+from kraftlake.cli.options.parameters import THING
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.formats import Table
 
@@ -20,6 +21,7 @@ _COLUMNS = ("thing", "offset", "timestamp", "epoch", "type", "before", "after", 
 @argument(
     "thing",
     metavar="THING",
+    type=THING,
     help="The path of a thing: topic/NAME, topic/NAME/partition/N, broker/ID, config/TYPE/RESOURCE/NAME, "
     "feature/NAME, acl/ID, quota/TYPE/NAME/QUOTA; /FIELD after a partition or a broker.",
 )

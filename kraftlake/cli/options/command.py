@@ -125,9 +125,12 @@ class Command(_Explained):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; a leading blank keeps click from reading `-1` as an option, and `int` ignores it.
 
-        A repeated option that takes one value is a UsageError: click would silently keep the last.
+        A repeated option that takes one value is a UsageError: click would silently keep the last. An option at the
+        end whose value the shell completes is left out, so that click knows the words before it.
         """
         words = [f" {arg}" if _NEGATIVE_NUMBER.fullmatch(arg) else arg for arg in args]
+        if ctx.resilient_parsing and words and words[-1].startswith("-"):
+            del words[-1]
         if not ctx.resilient_parsing:
             _, _, given = self.make_parser(ctx).parse_args(list(words))
             ctx.meta[_GIVEN] = [parameter.name for parameter in given]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from kraftlake.cli.options.source_names import brokers_of, config_names, partitions_of, things_of, topics_of
 from kraftlake.cli.output.formats import FORMATS, JSON, TEXT
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import LogTime, is_whole_number, length_of_time, offset_or_time, time_of
@@ -22,6 +23,7 @@ from kraftlake.runtime.words import did_you_mean, in_words
 if TYPE_CHECKING:
     from kraftlake.server.node_config import ListenerAddress
 
+_Choices = Callable[[click.Context], Sequence[str]]
 _LONGEST = 10**9
 """The longest length of time: thirty years in seconds, more in minutes."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
@@ -90,12 +92,12 @@ class MeasureParameter(click.FloatRange):
 class ParsedParameter(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases of click only
     """A value that a function reads; a UsageError of the function is the error of the option.
 
-    The shell completes those of the `choices` that begin as the word does, ignoring its case. `shown` stands for a
-    value in `--help`, by default the name.
+    The shell completes those of the `choices` that begin as the word does, ignoring its case; they may depend on the
+    command line so far. `shown` stands for a value in `--help`, by default the name.
     """
 
     def __init__(
-        self, name: str, parse: Callable[..., Any], choices: Callable[[], Sequence[str]] = tuple, *, shown: str = ""
+        self, name: str, parse: Callable[..., Any], choices: _Choices = lambda _: (), *, shown: str = ""
     ) -> None:
         self.name = name
         self._parse = parse
@@ -120,7 +122,7 @@ class ParsedParameter(click.ParamType):  # type: ignore[type-arg]  # generic in 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Complete the names of the choices."""
         start = incomplete.lower()
-        return [CompletionItem(choice) for choice in self._choices() if choice.lower().startswith(start)]
+        return [CompletionItem(choice) for choice in self._choices(ctx) if choice.lower().startswith(start)]
 
 
 class TimeParameter(ParsedParameter):
@@ -140,6 +142,11 @@ class ListParameter(ParsedParameter):
         given = [one.strip() for one in value.split(",") if one.strip()] or [value]
         made = map(self._parse, given)
         return tuple(one for value in made for one in (value if isinstance(value, tuple) else (value,)))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Complete the last value of the list."""
+        before, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{one.value}") for one in super().shell_complete(ctx, param, last)]
 
 
 def _offset(value: Any, *, lowest: int = 0) -> int:
@@ -275,7 +282,7 @@ def _some_time(value: Any) -> timedelta:
     return length
 
 
-def _record_types() -> Sequence[str]:
+def _record_types(_: click.Context | None = None) -> Sequence[str]:
     from kraftlake.replay.queries.record_types import RECORD_TYPES
 
     return RECORD_TYPES
@@ -294,7 +301,7 @@ def _event_kind(value: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _event_kinds() -> Sequence[str]:
+def _event_kinds(_: click.Context) -> Sequence[str]:
     from kraftlake.tables.events.events_table import KIND_WORDS, KINDS
 
     return [*KINDS, *KIND_WORDS]
@@ -316,17 +323,19 @@ SOURCE = PathParameter("source", _LAKE_SCHEMES)
 LAKE = PathParameter("lake", _LAKE_SCHEMES)
 OUTPUT = PathParameter("file")
 CONFIG = PathParameter("file")
-BROKER = ParsedParameter("broker", _broker, shown="ID")
+BROKER = ParsedParameter("broker", _broker, brokers_of, shown="ID")
 NODE = ParsedParameter("node", partial(_broker, of="a node"), shown="ID")
 SETTING = ParsedParameter("setting", _setting, shown="NAME=VALUE")
 LISTENER = ParsedParameter("listener", _listener, shown="NAME://HOST:PORT")
-BROKERS = ListParameter("broker", _broker, shown="ID")
-TOPICS = ListParameter("topic", str, shown="NAME")
+BROKERS = ListParameter("broker", _broker, brokers_of, shown="ID")
+TOPICS = ListParameter("topic", str, topics_of, shown="NAME")
 RACKS = ListParameter("rack", str, shown="NAME")
 TOPIC_ID = ParsedParameter("topic id", _topic_id, shown="ID")
 NAMED_PARTITION = ParsedParameter("partition", _named_partition)
 PAIR = ParsedParameter("pair", _pair, shown="KEY=VALUE")
-PARTITIONS = ListParameter("partition", _partition, shown="NAME-N")
+CONFIG_PAIR = ParsedParameter("pair", _pair, config_names, shown="KEY=VALUE")
+THING = ParsedParameter("thing", str, things_of)
+PARTITIONS = ListParameter("partition", _partition, partitions_of, shown="NAME-N")
 TIME = TimeParameter("time", time_of, shown="T")
 FIXED_TIME = TimeParameter("time", _fixed_time, shown="T")
 MOMENT = TimeParameter("moment", _moment, shown="N")
@@ -335,7 +344,7 @@ LENGTH_OF_TIME = ParsedParameter("length of time", _some_time, shown="TIME")
 BEFORE_THE_END = ParsedParameter("length of time", _before_the_end, shown="TIME")
 ZONE = ParsedParameter("time zone", _zone, shown="ZONE")
 _SERVICE_FORMATS = (TEXT, JSON)
-OUTPUT_FORMAT = ParsedParameter("format", _format_of, lambda: FORMATS)
-SERVICE_FORMAT = ParsedParameter("format", partial(_format_of, formats=_SERVICE_FORMATS), lambda: _SERVICE_FORMATS)
+OUTPUT_FORMAT = ParsedParameter("format", _format_of, lambda _: FORMATS)
+SERVICE_FORMAT = ParsedParameter("format", partial(_format_of, formats=_SERVICE_FORMATS), lambda _: _SERVICE_FORMATS)
 TYPES = ListParameter("type", _record_type, _record_types)
 KINDS = ListParameter("kind", _event_kind, _event_kinds)

@@ -110,7 +110,7 @@ def list_option(*names: str, **declared: Any) -> Decorator:
 
 def pairs_option(*names: str, **declared: Any) -> Decorator:
     """An option that is repeated, of `KEY=VALUE`, as a mapping."""
-    return option(*names, multiple=True, type=PAIR, callback=mapping, **declared)
+    return option(*names, multiple=True, callback=mapping, **{"type": PAIR, **declared})
 
 
 def topics_option(only: str) -> Decorator:

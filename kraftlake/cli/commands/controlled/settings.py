@@ -8,7 +8,7 @@ import click
 
 from kraftlake.cli.commands.controlled.change import LakeChange, change_group, changing
 from kraftlake.cli.options.command import argument, option
-from kraftlake.cli.options.parameters import PAIR, mapping
+from kraftlake.cli.options.parameters import CONFIG_PAIR, PAIR, mapping
 from kraftlake.cli.options.shared import pairs_option
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def configs() -> None:
 
 @changing(configs, "Set, delete, append to and subtract from configs of one resource.", "alter")
 @argument("resource", metavar="TYPE:NAME", help="topic, broker, group or client-metrics; broker: is all of them.")
-@pairs_option("--set", "set_", help="Give a config this value.")
+@pairs_option("--set", "set_", type=CONFIG_PAIR, help="Give a config this value.")
 @option("--delete", multiple=True, metavar="KEY", help="Let a config have its default.")
 @pairs_option("--append", help="Add to a list.")
 @pairs_option("--subtract", help="Take out of a list.")

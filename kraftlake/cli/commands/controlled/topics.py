@@ -8,7 +8,7 @@ import click
 
 from kraftlake.cli.commands.controlled.change import LakeChange, change_group, changing
 from kraftlake.cli.options.command import argument, option
-from kraftlake.cli.options.parameters import BROKERS, NAMED_PARTITION
+from kraftlake.cli.options.parameters import BROKERS, CONFIG_PAIR, NAMED_PARTITION
 from kraftlake.cli.options.shared import pairs_option
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def topics() -> None:
 @option("--partitions", type=int, default=-1, metavar="N", help="The number of partitions; 1 by default.")
 @option("--replication-factor", type=int, default=-1, metavar="N", help="Replicas; 1 by default.")
 @option("--assign", type=BROKERS, multiple=True, metavar="IDS", help="A partition's replicas, 1,2,3; in order.")
-@pairs_option("--config", help="A config of the topic.")
+@pairs_option("--config", type=CONFIG_PAIR, help="A config of the topic.")
 @option("--validate-only", is_flag=True, help="Check and report only; change nothing.")
 def create(
     change: LakeChange,

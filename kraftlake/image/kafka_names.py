@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 
 class ResourceType(IntEnum):
@@ -18,6 +18,10 @@ class ResourceType(IntEnum):
     TRANSACTIONAL_ID = 5
     DELEGATION_TOKEN = 6
     USER = 7
+
+
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The name of the cluster as the resource of an ACL."""
 
 
 class PatternType(IntEnum):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
 import attrs
 
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
+
+T = TypeVar("T")
 
 
 @attrs.frozen(kw_only=True)
@@ -62,3 +67,22 @@ class BrokerHeartbeatResponse:
     is_caught_up: bool = False
     is_fenced: bool = True
     should_shut_down: bool = False
+
+
+def end_points_as(kind: Callable[..., T], listeners: Iterable[Any]) -> tuple[T, ...]:
+    """Convert the listeners in a registration to another class of them, of ours or of kio's."""
+    return tuple(
+        kind(name=one.name, host=one.host, port=int(one.port), security_protocol=int(one.security_protocol))
+        for one in listeners
+    )
+
+
+def feature_levels_as(kind: Callable[..., T], features: Iterable[Any]) -> tuple[T, ...]:
+    """Convert the supported features in a registration to another class of them, of ours or of kio's."""
+    return tuple(
+        kind(
+            name=one.name, min_supported_version=int(one.min_supported_version),
+            max_supported_version=int(one.max_supported_version),
+        )
+        for one in features
+    )  # fmt: skip

@@ -28,7 +28,7 @@ MECHANISMS: Final = (PLAIN, *HASHES, OAUTHBEARER)
 MAX_FILE_BYTES: Final = 1024 * 1024
 """The maximum size of a properties file, a store or a token; a larger file is considered another kind of file."""
 _LONGEST_STRING: Final = 32767
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODULES: Final = {
     PLAIN: "PlainLoginModule",
     **dict.fromkeys(HASHES, "ScramLoginModule"),
@@ -139,7 +139,7 @@ def parse_client_config(values: Mapping[str, str], file: str) -> ClientConfig:
     properties = _Properties(values, file)
     if properties.text("config.providers"):
         raise properties.fault("config.providers", "is not supported: write the values themselves into the file")
-    protocol = properties.choice("security.protocol", _PROTOCOLS, "PLAINTEXT")
+    protocol = properties.choice("security.protocol", SECURITY_PROTOCOLS, "PLAINTEXT")
     tls = _tls(properties) if protocol.endswith("SSL") else None
     sasl = _sasl(properties) if protocol.startswith("SASL") else None
     client_id = properties.text("client.id") or CLIENT_ID

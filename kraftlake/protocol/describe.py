@@ -32,10 +32,6 @@ class OtherClusterError(ImportConflictError):
     """Reports a node of another cluster than the expected one."""
 
 
-class NoLeaderError(NodeError):
-    """Reports that nodes of the cluster answered, but no leader: an election may be in progress."""
-
-
 @attrs.frozen(kw_only=True)
 class Leader:
     """The leader of an epoch as a node knows it; id −1 and no address if unknown."""

@@ -28,7 +28,7 @@ _UUID_BYTES = 16
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
-class PartitionResponse:
+class PartitionData:
     """The answer for one partition.
 
     `error` is Kafka's code, offsets and epochs are −1 if the leader does not know them. `diverging` has the epoch and
@@ -48,7 +48,7 @@ class PartitionResponse:
 
 
 @attrs.frozen(kw_only=True)
-class FetchResponse:
+class FetchResponseData:
     """An answer to a Fetch; with an error for the whole request it has no partitions.
 
     `endpoints` are the addresses of leaders by their ids (version 16 and later).
@@ -56,11 +56,11 @@ class FetchResponse:
 
     error: int
     session_id: int
-    partitions: tuple[PartitionResponse, ...]
+    partitions: tuple[PartitionData, ...]
     endpoints: dict[int, Address] = attrs.field(factory=dict)
 
 
-def decode_fetch(data: bytes, position: int) -> FetchResponse:
+def decode_fetch(data: bytes, position: int) -> FetchResponseData:
     """Decode the answer (version 13 and later) from `position` to the end of `data`.
 
     Raises MalformedError, IndexError, struct.error or UnicodeDecodeError for bytes that are not such an answer.
@@ -68,7 +68,7 @@ def decode_fetch(data: bytes, position: int) -> FetchResponse:
     _, error, session_id = _HEAD.unpack_from(data, position)
     scan = MessageScan()
     topics, position = _elements(data, position + _HEAD.size, scan)
-    partitions: list[PartitionResponse] = []
+    partitions: list[PartitionData] = []
     for _ in range(topics):
         topic_id = Uuid(data[position : position + _UUID_BYTES])
         count, position = _elements(data, position + _UUID_BYTES, scan)
@@ -80,10 +80,10 @@ def decode_fetch(data: bytes, position: int) -> FetchResponse:
     if position != len(data):
         raise MalformedError(f"{len(data) - position} bytes follow the answer")
     endpoints = _decode_endpoints(data, tags[0], scan) if 0 in tags else {}
-    return FetchResponse(error=error, session_id=session_id, partitions=tuple(partitions), endpoints=endpoints)
+    return FetchResponseData(error=error, session_id=session_id, partitions=tuple(partitions), endpoints=endpoints)
 
 
-def _decode_partition(topic_id: Uuid, data: bytes, position: int, scan: MessageScan) -> tuple[PartitionResponse, int]:
+def _decode_partition(topic_id: Uuid, data: bytes, position: int, scan: MessageScan) -> tuple[PartitionData, int]:
     index, error, high_watermark, _, log_start_offset = _PARTITION.unpack_from(data, position)
     aborted, position = _elements(data, position + _PARTITION.size, scan)
     for _ in range(aborted):
@@ -95,7 +95,7 @@ def _decode_partition(topic_id: Uuid, data: bytes, position: int, scan: MessageS
     tags, position = _tagged_fields(data, end, scan)
     diverging = _EPOCH_AND_OFFSET.unpack_from(data, tags[0]) if 0 in tags else None
     snapshot = _OFFSET_AND_EPOCH.unpack_from(data, tags[2]) if 2 in tags else None
-    partition = PartitionResponse(
+    partition = PartitionData(
         topic_id=topic_id,
         index=index,
         error=error,

@@ -6,6 +6,7 @@ Source: KIP-595 and KIP-836 (DescribeQuorum), KIP-919 (controllers answer client
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Self
 
 import attrs
@@ -15,15 +16,15 @@ from kraftlake.protocol.describe import (
     BROKERS,
     CONTROLLERS,
     OF_ANOTHER_TYPE,
-    NoLeaderError,
     checked_cluster_id,
     describe_cluster,
     describe_quorum,
 )
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.leader_connection import LeaderConnection
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
-from kraftlake.protocol.node_error import AuthenticationError, NodeError, SilentNodeError
+from kraftlake.protocol.node_error import NodeError, NoLeaderError, SilentNodeError
 
 
 @attrs.frozen(kw_only=True)
@@ -53,8 +54,8 @@ class QuorumClient:
     ) -> None:
         self._addresses = list(addresses)
         self._cluster_id = cluster_id
-        self._connect = connect or NodeConnector()
-        self._node: NodeClient | None = None
+        self._leader = LeaderConnection(connect or NodeConnector(), self._check_cluster)
+        self._named: list[Address] = []
 
     def __enter__(self) -> Self:
         return self
@@ -64,9 +65,7 @@ class QuorumClient:
 
     def close(self) -> None:
         """Close the open connection."""
-        if self._node is not None:
-            self._node.close()
-            self._node = None
+        self._leader.close()
 
     def describe(self) -> QuorumPosition:
         """Query the quorum. Raises NodeError with the error of each address, OtherClusterError.
@@ -74,59 +73,30 @@ class QuorumClient:
         Raises NoLeaderError if a node of the cluster answered, but not this query, and AuthenticationError if no node
         accepted the client's certificate or login.
         """
-        if self._node is not None:
-            try:
-                return self._ask(self._node)
-            except (NodeError, _NotLeaderError):
-                self.close()  # it may have been restarted, or lost the lead: begin anew
-        faults: list[NodeError | _NotLeaderError] = []
-        waiting = list(self._addresses)
-        asked: set[Address] = set()
-        while waiting:
-            address = waiting.pop(0)
-            if address in asked:
-                continue
-            asked.add(address)
-            try:
-                return self._try(address)
-            except _NotLeaderError as fault:
-                waiting[:0] = fault.leader
-                faults.append(fault)
-            except NodeError as fault:
-                faults.append(fault)
-        raise _all_of(faults)
-
-    def _try(self, address: Address) -> QuorumPosition:
-        node = self._connect(address)
-        try:
-            leader = self._check_cluster(node)
-            try:
-                position = self._ask(node)
-            except _NotLeaderError:
-                told = f"{address} is a controller that does not lead, and knows no leader"
-                raise _NotLeaderError(told, leader) from None
-            except SilentNodeError as fault:
-                # A broker forwards the question, and waits for a controller that accepts it.
-                raise _NotLeaderError(str(fault).rstrip(".")) from None
-        except BaseException:
-            node.close()
-            raise
-        self._node = node
-        return position
+        if self._leader.node is not None:
+            with suppress(NodeError):
+                return self._ask(self._leader.node)
+            self.close()  # it may have been restarted, or lost the lead: begin anew
+        return self._leader.ask(self._addresses, self._ask)
 
     def _ask(self, node: NodeClient) -> QuorumPosition:
-        answer = describe_quorum(node)
+        try:
+            answer = describe_quorum(node)
+        except SilentNodeError as fault:
+            # A broker forwards the question, and waits for a controller that accepts it.
+            raise NoLeaderError(str(fault)) from None
         code = answer.error
         if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE):
-            raise _NotLeaderError
+            reason = f"{node.address} is a controller that does not lead, and knows no leader."
+            raise NoLeaderError(reason, self._named)
         if code != ErrorCode.NONE:
             raise NodeError(f"{node.address} does not describe its quorum: {_words(code, node, 'Describe')}.")
         return QuorumPosition(
             leader_id=answer.leader.id, leader_epoch=answer.leader.epoch, high_watermark=answer.high_watermark
         )
 
-    def _check_cluster(self, node: NodeClient) -> list[Address]:
-        """Check the cluster id; returns the address of the leading controller if the node states it."""
+    def _check_cluster(self, node: NodeClient) -> None:
+        """Check the cluster id, and note the address of the leading controller if the node states it."""
         answer = describe_cluster(node, CONTROLLERS)
         if answer.error_code in OF_ANOTHER_TYPE:
             answer = describe_cluster(node, BROKERS)
@@ -134,26 +104,9 @@ class QuorumClient:
             # A controller asks for more than a broker does.
             raise NodeError(f"{node.address} does not tell its cluster: {_words(answer.error_code, node, 'Alter')}.")
         self._cluster_id = checked_cluster_id(node, answer.cluster_id, self._cluster_id)
-        return [Address(each.host, int(each.port)) for each in answer.brokers if each.broker_id == answer.controller_id]
-
-
-class _NotLeaderError(Exception):
-    """Reports a node that does not lead; `leader` holds the possible address of the leader."""
-
-    def __init__(self, told: str = "", leader: Sequence[Address] = ()) -> None:
-        super().__init__(told)
-        self.leader = leader
-
-
-def _all_of(faults: Sequence[NodeError | _NotLeaderError]) -> NodeError:
-    """Return the errors of all addresses as one error with one sentence."""
-    told = "; ".join([str(fault).rstrip(".") for fault in faults])
-    sentence = told if told.endswith("?") else f"{told}."
-    if any(isinstance(fault, _NotLeaderError) for fault in faults):
-        return NoLeaderError(sentence)
-    if all(isinstance(fault, AuthenticationError) for fault in faults):
-        return AuthenticationError(sentence)
-    return NodeError(sentence)
+        self._named = [
+            Address(each.host, int(each.port)) for each in answer.brokers if each.broker_id == answer.controller_id
+        ]
 
 
 def _words(code: ErrorCode, node: NodeClient, operation: str) -> str:

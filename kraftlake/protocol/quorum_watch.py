@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Protocol
 
-from kraftlake.protocol.describe import NoLeaderError
-from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.node_error import NodeError, NoLeaderError
 from kraftlake.protocol.quorum_client import QuorumPosition
 from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.clock import Clock, SystemClock
@@ -17,16 +15,8 @@ _BACKOFF = Backoff(base=0.5, cap=30.0)
 _NOTHING_KNOWN = QuorumPosition(leader_id=-1, leader_epoch=-1, high_watermark=-1)
 
 
-class Describes(Protocol):
-    """Describes the quorum, as `QuorumClient` does."""
-
-    def describe(self) -> QuorumPosition:
-        """The current position. Raises NodeError."""
-        ...
-
-
 class QuorumWatch:
-    """Queries the quorum on each call, and returns the last answer while queries fail.
+    """Queries the quorum by `describe` on each call, and returns the last answer while queries fail.
 
     Calls `tell` when failures begin and end. After a failure the pause is about half a second, and doubles each time,
     up to half a minute; `jitter` draws from 0 to 1 for it. A failure of the first query is raised, since the address
@@ -36,13 +26,13 @@ class QuorumWatch:
 
     def __init__(
         self,
-        quorum: Describes,
+        describe: Callable[[], QuorumPosition],
         tell: Callable[[str], None],
         *,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._quorum = quorum
+        self._describe = describe
         self._tell = tell
         self._clock = clock or SystemClock()
         self._last = _NOTHING_KNOWN
@@ -59,7 +49,7 @@ class QuorumWatch:
         if self._failures and self._clock.nanoseconds() < self._not_before_ns:
             return self._last
         try:
-            position = self._quorum.describe()
+            position = self._describe()
         except NodeError as fault:
             self._answered = self._answered or isinstance(fault, NoLeaderError)
             if not self._answered:

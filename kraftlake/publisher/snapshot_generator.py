@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import attrs
 
@@ -21,14 +20,6 @@ from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQ
 from kraftlake.runtime.fault_handler import FaultHandler
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
-
-
-class Emitter(Protocol):
-    """Writes an image as a snapshot. Source: org.apache.kafka.image.publisher.SnapshotGenerator.Emitter."""
-
-    def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
-        """Write a snapshot of `image` unless one exists at its offset; `quorum` goes to its header."""
-        ...
 
 
 @attrs.define
@@ -82,10 +73,10 @@ class LakeSnapshotEmitter:
 
 
 class SnapshotGenerator(MetadataPublisher):
-    """Decides by `policy` when a snapshot is due, and emits it on another thread, one at a time.
+    """Decides by `policy` when a snapshot is due, and has `emit` write it on another thread, one at a time.
 
     Only images at a batch's end become snapshots; none is published inside a metadata transaction. Loading a snapshot
-    resets the counts. A fault of the emitter goes to `fault_handler`, and counting continues. `quorum` returns the
+    resets the counts. A fault of `emit` goes to `fault_handler`, and counting continues. `quorum` returns the
     state of the control records; it is called on the publishing thread.
     Source: org.apache.kafka.image.publisher.SnapshotGenerator.
     """
@@ -95,7 +86,7 @@ class SnapshotGenerator(MetadataPublisher):
 
     def __init__(
         self,
-        emitter: Emitter,
+        emit: Callable[[MetadataImage, QuorumState], object],
         clock: Clock,
         fault_handler: FaultHandler,
         *,
@@ -103,7 +94,7 @@ class SnapshotGenerator(MetadataPublisher):
         quorum: Callable[[], QuorumState] = QuorumState,
         queue: EventQueue | None = None,
     ) -> None:
-        self._emitter = emitter
+        self._write = emit
         self._clock = clock
         self._fault_handler = fault_handler
         self._policy = policy or SnapshotPolicy()
@@ -141,7 +132,7 @@ class SnapshotGenerator(MetadataPublisher):
         def emit() -> None:
             self._log.info("creating a snapshot", snapshot=image.provenance.snapshot_name, because=reason)
             try:
-                self._emitter.maybe_emit(image, quorum)
+                self._write(image, quorum)
             finally:
                 self._emitting = False
 

@@ -16,6 +16,8 @@ from kraftlake.protocol.broker_requests import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    end_points_as,
+    feature_levels_as,
 )
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.ids import kafka_id, wire_id
@@ -34,20 +36,11 @@ def register_broker(
     """Register; version 4, of Kafka 3.9 and later. `timeout` in seconds; raises as QuorumObserver.ask_controller."""
 
     def make(module: Any) -> Any:
-        listeners = tuple(
-            module.Listener(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
-            for one in request.listeners
-        )
-        features = tuple(
-            module.Feature(
-                name=one.name, min_supported_version=one.min_supported_version,
-                max_supported_version=one.max_supported_version,
-            )
-            for one in request.features
-        )  # fmt: skip
         return module.BrokerRegistrationRequest(
             broker_id=request.broker_id, cluster_id=request.cluster_id, incarnation_id=wire_id(request.incarnation_id),
-            listeners=listeners, features=features, rack=request.rack, log_dirs=tuple(map(wire_id, request.log_dirs)),
+            listeners=end_points_as(module.Listener, request.listeners),
+            features=feature_levels_as(module.Feature, request.features), rack=request.rack,
+            log_dirs=tuple(map(wire_id, request.log_dirs)),
             previous_broker_epoch=request.previous_broker_epoch,
         )  # fmt: skip
 

@@ -13,9 +13,11 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.protocol.address import Address, parse_addresses
+from kraftlake.publisher.authorizer import AuthorizerConfig
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.java_properties import parse_properties
 from kraftlake.runtime.java_values import split_list, trim
+from kraftlake.runtime.metrics_server import is_loopback
 from kraftlake.runtime.words import did_you_mean
 from kraftlake.settings.config_key import ConfigKey
 from kraftlake.settings.node_combinations import problem_of_combination
@@ -79,8 +81,14 @@ class NodeSettings:
                 raise UsageError(f"{path} is no properties file: {fault}.") from None
         return cls(values={**values, **dict(overrides)}, source=path or "the settings")
 
-    def check(self) -> None:
-        """Raise UsageError for a value, or a combination of values, that Kafka refuses at a node's start."""
+    def check(self, node_id: int | None = None) -> None:
+        """Raise UsageError for a value, or a combination of values, that Kafka refuses at a node's start.
+
+        `node_id` takes precedence over the setting.
+        """
+        if node_id is not None:
+            attrs.evolve(self, values={**self.values, "node.id": str(node_id)}).check()
+            return
         for name, text in self.values.items():
             key = _key_of(name)
             if key is not None and name not in DYNAMIC_ONLY:
@@ -105,6 +113,19 @@ class NodeSettings:
         """The id of the node; None if not set. Source: AbstractKafkaConfig (populateSynonyms)."""
         named = next((name for name in ("node.id", "broker.id") if name in self.values), None)
         return None if named is None else int(self.value(named))
+
+    @property
+    def authorizer(self) -> AuthorizerConfig | None:
+        """The settings of the authorizer; None without `authorizer.class.name`, which allows everything.
+
+        Raises UsageError for any authorizer but Kafka's own.
+        """
+        name = self.text("authorizer.class.name")
+        if not name:
+            return None
+        if name != STANDARD_AUTHORIZER:
+            raise UsageError(f"authorizer.class.name is {name}: there is only {STANDARD_AUTHORIZER}.")
+        return AuthorizerConfig.of(self.values)
 
     @property
     def without_effect(self) -> dict[str, str]:
@@ -161,11 +182,10 @@ def _key_of(name: str) -> ConfigKey | None:
     return NODE_SETTINGS.get(base_of(name))
 
 
-def has_authorizer(settings: NodeSettings) -> bool:
-    """Whether `authorizer.class.name` enables ACLs; raises UsageError for any authorizer but Kafka's own."""
-    name = settings.text("authorizer.class.name")
-    if not name:
-        return False
-    if name != STANDARD_AUTHORIZER:
-        raise UsageError(f"authorizer.class.name is {name}: there is only {STANDARD_AUTHORIZER}.")
-    return True
+def check_reachable(listener: ListenerAddress, *, insecure: bool) -> None:
+    """Raise UsageError for a listener that other machines can reach, unless that is meant."""
+    if not insecure and not is_loopback(listener.host):
+        raise UsageError(
+            f"{listener} can be reached from other machines, and listeners have neither TLS nor logins: give "
+            f"127.0.0.1, or --insecure-listeners if that is meant."
+        )

@@ -19,7 +19,7 @@ from kio.static.primitive import i32, i32Timedelta, i64
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.fetch_request import FETCH_VERSIONS
-from kraftlake.protocol.fetch_response import FetchResponse, PartitionResponse, decode_fetch
+from kraftlake.protocol.fetch_response import FetchResponseData, PartitionData, decode_fetch
 from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import MalformedError, uvarint
 from tests.memory import peak_memory
@@ -30,23 +30,23 @@ UNREADABLE = (MalformedError, IndexError, struct.error, UnicodeDecodeError)
 ERRORS = st.sampled_from(list(ErrorCode))
 NATURAL32, NATURAL64 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
 PARTITIONS = st.builds(
-    PartitionResponse, topic_id=IDS.map(Uuid), index=INT32, error=ERRORS.map(int), high_watermark=INT64,
+    PartitionData, topic_id=IDS.map(Uuid), index=INT32, error=ERRORS.map(int), high_watermark=INT64,
     log_start_offset=INT64, diverging=st.none() | st.tuples(NATURAL32, NATURAL64), leader=st.tuples(INT32, INT32),
     snapshot=st.none() | st.tuples(NATURAL64, NATURAL32), records=st.binary(max_size=300),
 )  # fmt: skip
 ENDPOINTS = st.dictionaries(NATURAL32, st.builds(Address, NAMES, NATURAL32), max_size=3)
 RESPONSES = st.builds(
-    FetchResponse, error=ERRORS.map(int), session_id=INT32, partitions=st.lists(PARTITIONS, max_size=4).map(tuple),
+    FetchResponseData, error=ERRORS.map(int), session_id=INT32, partitions=st.lists(PARTITIONS, max_size=4).map(tuple),
     endpoints=ENDPOINTS,
 )  # fmt: skip
 
 
-def by_kio(version: int, response: FetchResponse, *, aborted: int = 0, rack: str | None = None) -> bytes:
+def by_kio(version: int, response: FetchResponseData, *, aborted: int = 0, rack: str | None = None) -> bytes:
     """The bytes of a response, each partition as a topic of its own."""
     m = import_module(f"kio.schema.fetch.v{version}.response")
     transaction = m.AbortedTransaction(producer_id=ProducerId(4), first_offset=i64(9))
 
-    def partition(one: PartitionResponse) -> Any:
+    def partition(one: PartitionData) -> Any:
         options: dict[str, Any] = {}
         if one.diverging is not None:
             epoch, offset = one.diverging
@@ -82,7 +82,7 @@ def by_kio(version: int, response: FetchResponse, *, aborted: int = 0, rack: str
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 @given(response=RESPONSES, aborted=st.integers(0, 3), rack=st.none() | NAMES)
 def test_every_answer_that_kio_encodes_is_decoded(
-    version: int, response: FetchResponse, aborted: int, rack: str | None
+    version: int, response: FetchResponseData, aborted: int, rack: str | None
 ) -> None:
     data = by_kio(version, response, aborted=aborted, rack=rack)
     decoded = decode_fetch(b"head" + data, 4)
@@ -93,7 +93,7 @@ def test_every_answer_that_kio_encodes_is_decoded(
 
 @given(response=RESPONSES, aborted=st.integers(0, 2), seed=st.integers(0, 2**32))
 def test_a_cut_off_or_lengthened_answer_is_refused_and_a_changed_one_never_holds_more_than_came(
-    response: FetchResponse, aborted: int, seed: int
+    response: FetchResponseData, aborted: int, seed: int
 ) -> None:
     chance = random.Random(seed)
     data = by_kio(17, response, aborted=aborted)
@@ -117,8 +117,8 @@ def test_no_bytes_raise_anything_else(data: bytes) -> None:
 
 
 def test_unknown_tagged_fields_and_error_codes_are_passed_over() -> None:
-    one = PartitionResponse(topic_id=Uuid(b"t" * 16), index=3, error=9, high_watermark=5, log_start_offset=2)
-    data = by_kio(13, FetchResponse(error=0, session_id=8, partitions=(one,)))
+    one = PartitionData(topic_id=Uuid(b"t" * 16), index=3, error=9, high_watermark=5, log_start_offset=2)
+    data = by_kio(13, FetchResponseData(error=0, session_id=8, partitions=(one,)))
     assert data.endswith(b"\0\0\0"), "no tagged fields of the partition, the topic and the answer"
     newer = data[:-3] + b"\x01\x09\x02xy" + b"\x01\x07\x00" + b"\x01\x05\x01z"
     assert decode_fetch(newer, 0).partitions == (one,)
@@ -136,7 +136,7 @@ def test_a_length_that_the_frame_cannot_hold_is_refused_without_memory_for_it(le
 
 @pytest.mark.parametrize("tags", [10_001, 2 * 1024 * 1024])
 def test_megabytes_of_tagged_fields_are_refused_at_no_cost(tags: int) -> None:
-    data = by_kio(17, FetchResponse(error=0, session_id=8, partitions=()))
+    data = by_kio(17, FetchResponseData(error=0, session_id=8, partitions=()))
     hostile = data[:-1] + uvarint(tags) + b"\x63\x00" * tags
 
     def refused() -> None:

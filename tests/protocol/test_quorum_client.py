@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.describe import NoLeaderError, OtherClusterError
+from kraftlake.protocol.describe import OtherClusterError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
-from kraftlake.protocol.node_error import AuthenticationError, NodeError
+from kraftlake.protocol.node_error import AuthenticationError, NodeError, NoLeaderError
 from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
 from kraftlake.runtime.errors import ImportConflictError
 from tests.protocol.fake_nodes import CLUSTER_ID, FakeController, frame, receive_frame, serving

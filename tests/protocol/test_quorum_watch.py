@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraftlake.protocol.describe import NoLeaderError, OtherClusterError
-from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.describe import OtherClusterError
+from kraftlake.protocol.node_error import NodeError, NoLeaderError
 from kraftlake.protocol.quorum_client import QuorumPosition
 from kraftlake.protocol.quorum_watch import QuorumWatch
 from kraftlake.runtime.clock import ManualClock
@@ -27,7 +27,7 @@ class Quorum:
 def test_a_fault_of_the_first_request_is_raised_since_the_address_may_be_wrong() -> None:
     quorum, told = Quorum(), list[str]()
     quorum.fault = NodeError("nobody is there.")
-    watch = QuorumWatch(quorum, told.append, clock=ManualClock())
+    watch = QuorumWatch(quorum.describe, told.append, clock=ManualClock())
     with pytest.raises(NodeError, match="nobody is there"):
         watch.position()
     assert not told
@@ -35,7 +35,7 @@ def test_a_fault_of_the_first_request_is_raised_since_the_address_may_be_wrong()
 
 def test_an_unreachable_quorum_is_reported_once_and_retried_with_longer_pauses() -> None:
     quorum, told, clock = Quorum(), list[str](), ManualClock()
-    watch = QuorumWatch(quorum, told.append, clock=clock, jitter=lambda: 0.5)
+    watch = QuorumWatch(quorum.describe, told.append, clock=clock, jitter=lambda: 0.5)
     assert watch.position().high_watermark == 1
     quorum.high_watermark, quorum.fault = 5, NodeError("it went away.")
     asked_at = []
@@ -60,7 +60,7 @@ def test_an_unreachable_quorum_is_reported_once_and_retried_with_longer_pauses()
 def test_the_watch_waits_for_a_cluster_that_elects_a_leader_at_the_start() -> None:
     quorum, told, clock = Quorum(), list[str](), ManualClock()
     quorum.fault = NoLeaderError("nobody leads.")
-    watch = QuorumWatch(quorum, told.append, clock=clock)
+    watch = QuorumWatch(quorum.describe, told.append, clock=clock)
     for fault in (quorum.fault, quorum.fault, NodeError("all restart.")):
         quorum.fault = fault
         assert watch.position().high_watermark == -1
@@ -74,7 +74,7 @@ def test_the_watch_waits_for_a_cluster_that_elects_a_leader_at_the_start() -> No
 
 def test_another_cluster_at_the_address_is_an_error_at_any_time() -> None:
     quorum = Quorum()
-    watch = QuorumWatch(quorum, lambda _: None, clock=ManualClock())
+    watch = QuorumWatch(quorum.describe, lambda _: None, clock=ManualClock())
     watch.position()
     quorum.fault = OtherClusterError("another cluster")
     with pytest.raises(OtherClusterError):

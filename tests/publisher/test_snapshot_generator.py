@@ -58,7 +58,7 @@ class Rig:
         self.queue = EventQueue(self.clock, "snapshots")
         policy = SnapshotPolicy(**{"max_bytes": None, "max_records": None, "max_interval_ms": None, **bounds})  # type: ignore[arg-type]
         self.generator = SnapshotGenerator(
-            self.emitted, self.clock, self.faults, policy=policy, queue=self.queue,
+            self.emitted.maybe_emit, self.clock, self.faults, policy=policy, queue=self.queue,
             quorum=lambda: QuorumState(kraft_version=1),
         )  # fmt: skip
         self.made = Cluster()
@@ -165,7 +165,12 @@ def test_the_generator_writes_snapshots_and_each_is_the_image_of_its_offset(lake
     emitter = LakeSnapshotEmitter(lake, clock, metrics)
     snapshots = EventQueue(clock, "snapshots")
     generator = SnapshotGenerator(
-        emitter, clock, faults, policy=SnapshotPolicy(max_bytes=100), quorum=lambda: loader.quorum, queue=snapshots
+        emitter.maybe_emit,
+        clock,
+        faults,
+        policy=SnapshotPolicy(max_bytes=100),
+        quorum=lambda: loader.quorum,
+        queue=snapshots,
     )
     loader.install_publishers([generator])
     feed.start(loader)
@@ -201,7 +206,8 @@ def test_the_generator_has_its_own_thread(lake: Path) -> None:
     batches = [*log_of(1, [metadata_version()]), data(2, topic(1))]
     log.append(batches)
     clock, faults = ManualClock(TIME), Faults()
-    generator = SnapshotGenerator(LakeSnapshotEmitter(lake, clock), clock, faults, policy=SnapshotPolicy(max_bytes=1))
+    emit = LakeSnapshotEmitter(lake, clock).maybe_emit
+    generator = SnapshotGenerator(emit, clock, faults, policy=SnapshotPolicy(max_bytes=1))
     image = reference_image(batches)
     manifest = LogDeltaManifest(provenance=image.provenance, base_offset=0, num_batches=3, num_bytes=9, num_records=3)
     generator.on_metadata_update(Cluster().change(), image, manifest)

@@ -24,8 +24,8 @@ from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.live.fetch_log import decoded
 from kraftlake.replay.loader.metadata_loader import MetadataLoader

@@ -16,6 +16,7 @@ from confluent_kafka.admin import NewTopic
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.fetch.fetch_session import FetchSession
@@ -23,7 +24,6 @@ from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, FetchedPartition, FetchRequest
 from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
-from kraftlake.replica_manager.logs.log_values import OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from tests.at_least_one import at_least_one
 from tests.kafka_node import KafkaNode, started_node

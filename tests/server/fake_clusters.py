@@ -10,9 +10,10 @@ from typing import Any
 from kraftlake.protocol.describe import Leader
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.observer.raw_batch import RawBatch, split_batches
-from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
+from kraftlake.protocol.observer.requests import FetchedLogPart
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch, encode_batch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.protocol.observer.fake_quorum import FakeQuorum
@@ -26,7 +27,7 @@ _LONGEST_FETCH = 0.5
 class _Log(ModelQuorum):
     """A log all of which is committed; a Fetch is answered with all that it lacks."""
 
-    def answer(self, at: OffsetAndEpoch, *, epoch: int, max_batches: int = 0) -> FetchAnswer:
+    def answer(self, at: OffsetAndEpoch, *, epoch: int, max_batches: int = 0) -> FetchedLogPart:
         newest = self.logs[0][-20:]
         if (
             self.snapshot is None
@@ -35,7 +36,7 @@ class _Log(ModelQuorum):
         ):
             leader = Leader(id=self.leader, epoch=self.epoch, address=None)
             batches = tuple(batch for batch in newest if batch.last_offset >= at.offset)
-            return FetchAnswer(
+            return FetchedLogPart(
                 error=ErrorCode.NONE, leader=leader, high_watermark=self.high_watermark, log_start_offset=0,
                 batches=batches,
             )  # fmt: skip

@@ -11,7 +11,6 @@ from kraftlake.server.node_config import (
     STANDARD_AUTHORIZER,
     ListenerAddress,
     NodeSettings,
-    has_authorizer,
     parse_listener,
 )
 
@@ -113,11 +112,11 @@ def test_settings_without_effect_have_their_reasons() -> None:
 
 
 def test_there_is_one_authorizer() -> None:
-    assert not has_authorizer(settings())
-    assert not has_authorizer(settings(authorizer_class_name=""))
-    assert has_authorizer(settings(authorizer_class_name=f" {STANDARD_AUTHORIZER} "))
+    assert settings().authorizer is None
+    assert settings(authorizer_class_name="").authorizer is None
+    assert settings(authorizer_class_name=f" {STANDARD_AUTHORIZER} ").authorizer is not None
     with pytest.raises(UsageError, match="there is only"):
-        has_authorizer(settings(authorizer_class_name="com.example.Authorizer"))
+        assert settings(authorizer_class_name="com.example.Authorizer").authorizer
 
 
 def test_others_are_given_the_advertised_listeners() -> None:

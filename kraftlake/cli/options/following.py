@@ -77,4 +77,4 @@ def quorum_of(
             f"No meta.properties beside {source} names its cluster: give --cluster-id, so that the right one is asked."
         )
     client = QuorumClient(parsed, cluster_id=cluster_id, connect=connector_of(command_config, tell=tell))
-    return client, QuorumWatch(client, tell)
+    return client, QuorumWatch(client.describe, tell)

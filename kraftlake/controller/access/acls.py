@@ -15,6 +15,7 @@ from kraftlake.controller.result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.kafka_names import (
+    CLUSTER_NAME,
     OPERATIONS,
     PATTERN_TYPES,
     PERMISSIONS,
@@ -31,7 +32,6 @@ from kraftlake.runtime.inet_address import AddressRange
 UNKNOWN: Final = 0
 ANY: Final = 1
 WILDCARD: Final = "*"
-CLUSTER_NAME: Final = "kafka-cluster"
 
 
 @attrs.frozen(kw_only=True)

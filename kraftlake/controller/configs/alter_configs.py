@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Final
 
 import attrs
 
@@ -32,6 +33,10 @@ class OpType(Enum):
     DELETE = 1
     APPEND = 2
     SUBTRACT = 3
+
+
+OPERATIONS: Final = {kind.value: kind for kind in OpType}
+"""The operations by their numbers in requests."""
 
 
 @attrs.frozen

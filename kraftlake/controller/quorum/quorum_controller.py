@@ -38,8 +38,8 @@ T = TypeVar("T")
 POLL_MS = 20
 """The interval at which a standby checks for a new version of the log."""
 _FOLLOW = "followLog"
-_HURRY = 0.1
-"""The share of its patience that a standby waits while it knows that no controller leads."""
+_VACANT = 0.1
+"""The share of its election timeout that a standby waits while it knows that no controller leads."""
 
 
 class QuorumController:
@@ -82,7 +82,7 @@ class QuorumController:
         self._seen_epoch = self._followed.log.epoch
         self._log = get_logger().bind(controller=config.node_id)
         self._news_at_ns = self._clock.nanoseconds()
-        self._patience_ns = 0 if claim_at_once else self._draw_patience()
+        self._election_timeout_ns = 0 if claim_at_once else self._draw_election_timeout()
         self._is_vacant = False
         """Whether no controller leads, as far as known."""
         self.resigned_epoch = self._seen_epoch
@@ -162,7 +162,7 @@ class QuorumController:
 
     # The methods below run on the queue's thread unless they say otherwise.
 
-    def _draw_patience(self) -> int:
+    def _draw_election_timeout(self) -> int:
         return round(self.config.quorum_fetch_timeout_ms * 1e6 * self._draws.uniform(1, 2))
 
     def _follow(self) -> None:
@@ -172,9 +172,9 @@ class QuorumController:
             # only now: a slow read, or a pause within it, is no silence of the leader
             self._news_at_ns, self._is_vacant = self._clock.nanoseconds(), False
             self._note_followed()
-        patience_ns = self._patience_ns * (_HURRY if self._is_vacant else 1)
-        if self._clock.nanoseconds() - self._news_at_ns >= patience_ns:
-            self._claim(expected_end_offset=self._followed.log.end_offset if patience_ns else None)
+        election_timeout_ns = self._election_timeout_ns * (_VACANT if self._is_vacant else 1)
+        if self._clock.nanoseconds() - self._news_at_ns >= election_timeout_ns:
+            self._claim(expected_end_offset=self._followed.log.end_offset if election_timeout_ns else None)
         if self._active is None:
             self._follow_after(POLL_MS)
 
@@ -200,7 +200,7 @@ class QuorumController:
             return
         self._faults.handle_fault("following the metadata log", fault)
         self._step_down()
-        self._news_at_ns, self._patience_ns = self._clock.nanoseconds(), self._draw_patience()
+        self._news_at_ns, self._election_timeout_ns = self._clock.nanoseconds(), self._draw_election_timeout()
         self._follow_after(self.config.quorum_fetch_timeout_ms)
 
     def _claim(self, *, expected_end_offset: int | None) -> None:
@@ -214,7 +214,7 @@ class QuorumController:
             return
         self._followed.catch_up()
         self._note_followed()
-        self._news_at_ns, self._patience_ns = started_ns, self._draw_patience()
+        self._news_at_ns, self._election_timeout_ns = started_ns, self._draw_election_timeout()
         if self._followed.log.epoch != epoch:
             return  # another controller has claimed the log after this one
         self._active = active = self._followed.take_over(self.config, epoch, clock=self._clock, draws=self._draws)
@@ -374,6 +374,6 @@ class QuorumController:
         for task in periodic_tasks(self.config):
             self._queue.cancel_deferred(task.name)
         self._log.info("leads no longer", epoch=active.epoch)
-        self._news_at_ns, self._patience_ns = self._clock.nanoseconds(), self._draw_patience()
+        self._news_at_ns, self._election_timeout_ns = self._clock.nanoseconds(), self._draw_election_timeout()
         if not self._queue.shutting_down:
             self._follow_after(POLL_MS)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import deque
 
 from kraftlake.protocol.observer.raw_batch import RawBatch
-from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
+from kraftlake.protocol.observer.requests import FetchedLogPart
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError
 
 _MAX_WAITING_BYTES = 64 * 1024 * 1024
@@ -79,7 +80,7 @@ class ObservedLog:
         self.forget_waiting()
         self._passed = snapshot
 
-    def take(self, answer: FetchAnswer) -> list[RawBatch]:
+    def take(self, answer: FetchedLogPart) -> list[RawBatch]:
         """Process the answer to a Fetch from `fetched` on; returns the batches that are now committed.
 
         Raises DivergedLogError if committed offsets differ, CorruptDataError for batches that don't follow.

@@ -16,7 +16,6 @@ from kraftlake.protocol.describe import (
     OF_ANOTHER_TYPE,
     UNKNOWN_LEADER,
     Leader,
-    NoLeaderError,
     OtherClusterError,
     QuorumDescription,
     checked_cluster_id,
@@ -24,16 +23,13 @@ from kraftlake.protocol.describe import (
     describe_quorum,
 )
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.leader_connection import LeaderConnection, RefusedError
 from kraftlake.protocol.node_client import NodeClient
-from kraftlake.protocol.node_error import AuthenticationError, NodeError
+from kraftlake.protocol.node_error import NodeError, NoLeaderError, OlderLeaderError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.raw_batch import RawBatch
-from kraftlake.protocol.observer.requests import (
-    FetchAnswer,
-    OffsetAndEpoch,
-    fetch,
-    fetch_snapshot,
-)
+from kraftlake.protocol.observer.requests import FetchedLogPart, fetch, fetch_snapshot
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.runtime.errors import CorruptDataError, OffsetError
 
 
@@ -84,12 +80,8 @@ class SnapshotNeededError(OffsetError):
         self.log_start_offset = log_start_offset
 
 
-class SnapshotGoneError(NodeError):
+class SnapshotGoneError(RefusedError):
     """Reports that the leader deleted a snapshot, or lost its leadership, before the fetch was complete."""
-
-
-class OlderLeaderError(NoLeaderError):
-    """Reports that all nodes that answer name a leader of an earlier epoch than the known one."""
 
 
 class QuorumObserver:
@@ -109,13 +101,10 @@ class QuorumObserver:
     ) -> None:
         self._bootstrap = addresses if callable(addresses) else lambda: addresses
         self._controllers: tuple[Address, ...] = ()
-        self._connect = connect
+        self._connection = LeaderConnection(connect, self._check_cluster)
         self.cluster_id = cluster_id
-        self.leader = Leader(id=-1, epoch=-1, address=None)
-        self.connections = 0
-        """The number of connections made."""
-        self._node: NodeClient | None = None
-        self._told: Address | None = None
+        self.leader = UNKNOWN_LEADER
+        self._looked_at: Address | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -123,11 +112,14 @@ class QuorumObserver:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def connections(self) -> int:
+        """The number of connections made."""
+        return self._connection.opened
+
     def close(self) -> None:
         """Close the open connection."""
-        if self._node is not None:
-            self._node.close()
-            self._node = None
+        self._connection.close()
 
     def forget_leader(self) -> None:
         """Accept the leader named by the next node, even one of an earlier epoch."""
@@ -136,10 +128,10 @@ class QuorumObserver:
 
     def look_at(self, address: Address) -> None:
         """Query this node first, once for each change: a source besides the quorum names it as the leader."""
-        if address != self._told:
-            self._told = address
+        if address != self._looked_at:
+            self._looked_at = address
             self.leader = Leader(id=-1, epoch=self.leader.epoch, address=address)
-            if self._node is not None and self._node.address != address:
+            if self._connection.node is not None and self._connection.node.address != address:
                 self.close()
 
     def fetch(self, log: ObservedLog, *, wait_ms: int = 500) -> list[RawBatch]:
@@ -201,10 +193,10 @@ class QuorumObserver:
         """
         return self._of_leader(lambda node: _ControllerAnswer(node.ask(name, versions, make, timeout=timeout))).response
 
-    def _fetch_once(self, node: NodeClient, log: ObservedLog, wait_ms: int) -> FetchAnswer:
+    def _fetch_once(self, node: NodeClient, log: ObservedLog, wait_ms: int) -> FetchedLogPart:
         at = log.asked
         if at.epoch < 0:  # every log that the leader of an epoch has written to continues with that epoch
-            at = attrs.evolve(at, epoch=self.leader.epoch)
+            at = at._replace(epoch=self.leader.epoch)
         return fetch(
             node, at, leader_epoch=self.leader.epoch, cluster_id=self.cluster_id,
             high_watermark=log.high_watermark, wait_ms=wait_ms,
@@ -212,65 +204,24 @@ class QuorumObserver:
 
     def _of_leader(self, ask: Callable[[NodeClient], T]) -> T:
         """Return the answer of the leader, which is searched if the known node does not lead."""
-        faults: list[str] = []
-        kind: type[NodeError] = NodeError
-        older: list[bool] = []
-        refused = 0
-        waiting: list[Address] = [*self._bootstrap(), *self._controllers]
-        if self.leader.address is not None:
-            waiting.insert(0, self.leader.address)
-        asked: set[Address] = set()
-        while True:
-            node = self._node
-            try:
-                if node is None:
-                    if not waiting:
-                        break
-                    address = waiting.pop(0)
-                    if address in asked:
-                        continue
-                    asked.add(address)
-                    node = self._open(address)
-                answer = ask(node)
-                if answer.error == ErrorCode.NONE:
-                    return answer
-                named = self._learn(node, answer)
-            except NodeError as fault:
-                self.close()
-                if isinstance(fault, SnapshotGoneError | _RefusedError):
-                    raise
-                refused += isinstance(fault, AuthenticationError)
-                faults.append(str(fault).rstrip("."))
-                continue
+        known = [] if self.leader.address is None else [self.leader.address]
+        return self._connection.ask(
+            [*known, *self._bootstrap(), *self._controllers], lambda node: self._if_leader(node, ask)
+        )
+
+    def _if_leader(self, node: NodeClient, ask: Callable[[NodeClient], T]) -> T:
+        """Return the answer of a node, if it leads; raises NoLeaderError or OlderLeaderError if not."""
+        while (answer := ask(node)).error != ErrorCode.NONE:
+            named = self._learn(node, answer)
             if named is None:
                 continue  # it may lead, by whatever name the quorum has for its address
-            at, known = node.address, self.leader
-            older.append(named.id >= 0 and named.epoch < known.epoch)
-            kind = OlderLeaderError if all(older) else NoLeaderError
-            self.close()
-            if self.leader.address is not None:
-                waiting.insert(0, self.leader.address)
-            if older[-1]:
-                faults.append(f"{at} names node {named.id} of epoch {named.epoch}, but epoch {known.epoch} is known")
-            else:
-                faults.append(f"{at} does not lead, and {self._known()}")
-        if not faults:
-            raise NodeError("No controller is known yet.")
-        if refused == len(faults):
-            kind = AuthenticationError
-        told = "; ".join(dict.fromkeys(faults))
-        raise kind(told if told.endswith("?") else f"{told}.")
-
-    def _open(self, address: Address) -> NodeClient:
-        node = self._connect(address)
-        self.connections += 1
-        try:
-            self._check_cluster(node)
-        except BaseException:
-            node.close()
-            raise
-        self._node = node
-        return node
+            known = self.leader
+            address = [] if known.address is None else [known.address]
+            if named.id >= 0 and named.epoch < known.epoch:
+                reason = f"names node {named.id} of epoch {named.epoch}, but epoch {known.epoch} is known."
+                raise OlderLeaderError(f"{node.address} {reason}", address)
+            raise NoLeaderError(f"{node.address} does not lead, and {self._known()}.", address)
+        return answer
 
     def _check_cluster(self, node: NodeClient) -> None:
         answer = describe_cluster(node, CONTROLLERS)
@@ -282,12 +233,12 @@ class QuorumObserver:
         if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED and self.cluster_id is not None:
             return  # controllers tell it to administrators alone (ALTER); each Fetch states the id, and they check it
         if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            raise _RefusedError(
+            raise RefusedError(
                 f"{node.address} does not tell its cluster's id for {node.principal}: give it with --cluster-id, or "
                 f"allow ALTER on the cluster."
             )
         if answer.error_code != ErrorCode.NONE:
-            raise _RefusedError(f"{node.address} does not describe its cluster: {answer.error_code.name}.")
+            raise RefusedError(f"{node.address} does not describe its cluster: {answer.error_code.name}.")
         self.cluster_id = checked_cluster_id(node, answer.cluster_id, self.cluster_id)
         self._controllers = tuple(Address(each.host, int(each.port)) for each in answer.brokers)
 
@@ -296,16 +247,16 @@ class QuorumObserver:
 
         Raises NodeError for an error that does not concern the leader.
         """
-        error, told = answer.error, answer.leader
+        error, named = answer.error, answer.leader
         if error == ErrorCode.NOT_CONTROLLER:  # the answer does not say which controller is; that to a Fetch does
-            told = fetch(
+            named = fetch(
                 node, _ANY_PLACE, leader_epoch=-1, cluster_id=self.cluster_id, high_watermark=-1, wait_ms=0
             ).leader
         if error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             what, operation = ("fetch the metadata log", "CLUSTER_ACTION")
             if isinstance(answer, QuorumDescription):
                 what, operation = ("describe the quorum", "DESCRIBE")
-            raise _RefusedError(
+            raise RefusedError(
                 f"{node.address} does not let this client {what}: an ACL is missing that allows {operation} on the "
                 f"cluster for {node.principal}."
             )
@@ -316,11 +267,11 @@ class QuorumObserver:
         if error not in _OF_THE_LEADER:
             raise NodeError(f"{node.address} does not give its metadata log: {error.name.lower()}.")
         known = self.leader
-        if told.epoch > known.epoch or (told.epoch == known.epoch and told.id >= 0 and known.id < 0):
-            address = told.address or (known.address if told.id == known.id else None)
-            self.leader = Leader(id=told.id, epoch=told.epoch, address=address)
+        if named.epoch > known.epoch or (named.epoch == known.epoch and named.id >= 0 and known.id < 0):
+            address = named.address or (known.address if named.id == known.id else None)
+            self.leader = Leader(id=named.id, epoch=named.epoch, address=address)
             return None
-        return told
+        return named
 
     def _known(self) -> str:
         return "knows no leader" if self.leader.id < 0 else f"names node {self.leader.id} of epoch {self.leader.epoch}"
@@ -328,7 +279,3 @@ class QuorumObserver:
     @property
     def _named(self) -> str:
         return "The leader" if self.leader.address is None else str(self.leader.address)
-
-
-class _RefusedError(NodeError):
-    """Reports a refusal that other controllers would repeat."""

@@ -18,6 +18,7 @@ from kraftlake.protocol.fetch_response import decode_fetch
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.raw_batch import RawBatch, split_batches
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.runtime.errors import CorruptDataError
 
 METADATA_TOPIC_ID: Final = (1).to_bytes(16, "big")
@@ -30,16 +31,8 @@ _SNAPSHOT_VERSIONS = range(2)
 _ANSWER_SECONDS = 5.0
 
 
-@attrs.frozen(kw_only=True, order=True)
-class OffsetAndEpoch:
-    """An offset and the epoch of the record before it: a position in a log, or the id of a snapshot that ends there."""
-
-    offset: int
-    epoch: int
-
-
 @attrs.frozen(kw_only=True)
-class FetchAnswer:
+class FetchedLogPart:
     """The answer to a Fetch: batches, or the position at which the logs diverge, or the snapshot to load instead.
 
     `high_watermark` is −1 while unknown to the leader. `leader` is set with the errors that concern it.
@@ -73,7 +66,7 @@ def fetch(
     high_watermark: int,
     wait_ms: int,
     replica_id: int = -1,
-) -> FetchAnswer:
+) -> FetchedLogPart:
     """Fetch the log from `at` on. The leader waits up to `wait_ms` for records, or for a higher high watermark.
 
     With `replica_id` the leader lists the replica, at `at`. Raises NodeError if the node does not answer, or sends an
@@ -93,7 +86,7 @@ def fetch(
         FETCH, _FETCH_VERSIONS, request, decode_fetch, timeout=wait_ms / 1000 + _ANSWER_SECONDS
     )  # fmt: skip
     if answer.error:
-        return FetchAnswer(error=_error(node, answer.error), leader=UNKNOWN_LEADER)
+        return FetchedLogPart(error=_error(node, answer.error), leader=UNKNOWN_LEADER)
     if len(answer.partitions) != 1:
         node.close()
         raise NodeError(f"{node.address} answered for {len(answer.partitions)} partitions, and was asked for one.")
@@ -105,7 +98,7 @@ def fetch(
         node.close()
         raise NodeError(f"{node.address} sent a broken part of the metadata log: {fault}.") from None
     leader_id, epoch = partition.leader
-    return FetchAnswer(
+    return FetchedLogPart(
         error=_error(node, partition.error),
         leader=Leader(id=leader_id, epoch=epoch, address=answer.endpoints.get(leader_id)),
         high_watermark=partition.high_watermark,

@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kraftlake.protocol.describe import NoLeaderError
-from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.node_error import NodeError, NoLeaderError, OlderLeaderError
 from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
-from kraftlake.protocol.observer.quorum_observer import OlderLeaderError, QuorumObserver, SnapshotNeededError
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.no_ops import NO_OP_VALUE
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.imports.import_log import check_accepts, import_source
 from kraftlake.replay.imports.new_lake import is_lake

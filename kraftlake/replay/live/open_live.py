@@ -15,8 +15,8 @@ from kraftlake.metadata_log.storage.location import Location
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.live.fetch_log import decoded, fetch_log
 from kraftlake.replay.live.live_directory import LiveDirectory, epoch_before
 from kraftlake.replay.reading.open_reader import LakeReader

@@ -21,7 +21,7 @@ from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotGoneError, SnapshotNeededError
 from kraftlake.protocol.observer.raw_batch import RawBatch
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.live.fetch_log import fetch_log
 from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.replay.reading.progress import Progress, no_progress

@@ -6,8 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from kraftlake.protocol.describe import NoLeaderError
-from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.node_error import NodeError, NoLeaderError
 from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.clock import Clock, SystemClock
 

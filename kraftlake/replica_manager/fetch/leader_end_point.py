@@ -9,9 +9,10 @@ import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
-from kraftlake.replica_manager.logs.log_values import AbortedTransaction, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import AbortedTransaction
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.runtime.errors import KraftlakeError
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.errors import error_of
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import EpochEndOffset, FetchRequest, FetchResponse
-from kraftlake.replica_manager.logs.log_values import OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import last_offset_for_leader_epoch
 from kraftlake.replica_manager.requests.fetch_serving import fetched_of
 from kraftlake.replica_manager.requests.log_reads import read_from_log

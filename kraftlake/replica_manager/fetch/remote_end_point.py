@@ -13,10 +13,11 @@ from kraftlake.protocol.abort import Abort
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.fetch_request import FETCH, FETCH_VERSIONS, FetchHeader, encode_fetch, encode_partition
-from kraftlake.protocol.fetch_response import PartitionResponse, decode_fetch
+from kraftlake.protocol.fetch_response import PartitionData, decode_fetch
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.node_error import NodeError
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import FencedLeaderEpochError, ReplicationError
 from kraftlake.replica_manager.fetch.fetch_session import FIRST_EPOCH
@@ -28,7 +29,7 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
     FetchResponse,
     LeaderUnreachableError,
 )
-from kraftlake.replica_manager.logs.log_values import FetchIsolation, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import FetchIsolation
 from kraftlake.replica_manager.logs.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import FetchPartition
 
@@ -232,7 +233,7 @@ def _topics(version: int, partitions: Mapping[TopicPartition, FetchPartition]) -
     return topics
 
 
-def _fetched(one: PartitionResponse) -> FetchedPartition:
+def _fetched(one: PartitionData) -> FetchedPartition:
     return FetchedPartition(
         error=ErrorCode.of(one.error),
         data=one.records,

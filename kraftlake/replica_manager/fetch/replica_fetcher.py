@@ -12,6 +12,7 @@ import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,
     FencedLeaderEpochError,
@@ -31,7 +32,7 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
 )
 from kraftlake.replica_manager.fetch.truncation import truncation_offset
 from kraftlake.replica_manager.logs.log_batch import log_batches
-from kraftlake.replica_manager.logs.log_values import FetchIsolation, LogAppendInfo, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import FetchIsolation, LogAppendInfo
 from kraftlake.replica_manager.partition.follower import (
     append_records_to_follower,
     truncate_fully_and_start_at,

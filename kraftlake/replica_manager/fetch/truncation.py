@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.replica_manager.logs.log_values import OffsetAndEpoch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.runtime.log import get_logger
 
@@ -19,9 +19,9 @@ def truncation_offset(log: PartitionLog, end: OffsetAndEpoch | None, fetch_offse
     if end is None:
         _log.warning("leader_knows_no_epoch", partition=str(log.topic_partition), truncated_to=fetch_offset)
         return fetch_offset, True
-    ours = log.end_offset_for_epoch(end.leader_epoch)
+    ours = log.end_offset_for_epoch(end.epoch)
     if ours is None:
         return min(end.offset, log.log_end_offset), True
-    if ours.leader_epoch != end.leader_epoch:
+    if ours.epoch != end.epoch:
         return min(ours.offset, log.log_end_offset), False
     return min(ours.offset, end.offset, log.log_end_offset), True

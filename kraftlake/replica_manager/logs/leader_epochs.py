@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
-from kraftlake.replica_manager.logs.log_values import OffsetAndEpoch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 
 
 @attrs.define(eq=False, repr=False, weakref_slot=False)

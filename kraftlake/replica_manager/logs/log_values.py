@@ -29,13 +29,6 @@ class AppendOrigin(Enum):
     REPLICATION = "replication"
 
 
-class OffsetAndEpoch(NamedTuple):
-    """An epoch and its end offset (exclusive)."""
-
-    offset: int
-    leader_epoch: int
-
-
 class TimestampAndOffset(NamedTuple):
     """The timestamp (epoch ms) and offset of a record; `leader_epoch` is None where it is unknown."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import (
     InconsistentTopicIdError,
@@ -24,7 +25,6 @@ from kraftlake.replica_manager.logs.log_values import (
     FetchDataInfo,
     FetchIsolation,
     LogAppendInfo,
-    OffsetAndEpoch,
     TimestampAndOffset,
 )
 from kraftlake.replica_manager.logs.open_transactions import EndedTransaction, Transactions

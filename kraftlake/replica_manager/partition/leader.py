@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import (
     FencedLeaderEpochError,
@@ -27,7 +28,6 @@ from kraftlake.replica_manager.logs.log_values import (
     FetchDataInfo,
     FetchIsolation,
     LogAppendInfo,
-    OffsetAndEpoch,
     TimestampAndOffset,
 )
 from kraftlake.replica_manager.logs.partition_log import PartitionLog, readable_end
@@ -350,6 +350,6 @@ def _read(
             raise OffsetOutOfRangeError(
                 f"Offset {offset} of {partition.topic_partition} is below {log.log_start_offset}, the log's start."
             )
-        if end.leader_epoch < fetched_epoch or end.offset < offset:
+        if end.epoch < fetched_epoch or end.offset < offset:
             return _read_info(log, FetchDataInfo(fetch_offset=offset), end)
     return _read_info(log, log.read(offset, max_bytes, isolation, min_one_message=min_one_message))

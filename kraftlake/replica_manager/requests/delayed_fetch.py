@@ -63,7 +63,7 @@ class DelayedFetch(DelayedOperation):
             log = log_with_epoch(partition, fetch.current_leader_epoch, require_leader=params.fetch_only_leader)
             if fetch.last_fetched_epoch is not None:
                 end = log.end_offset_for_epoch(fetch.last_fetched_epoch)
-                if end is None or end.leader_epoch < fetch.last_fetched_epoch or end.offset < fetch.fetch_offset:
+                if end is None or end.epoch < fetch.last_fetched_epoch or end.offset < fetch.fetch_offset:
                     return None
             if fetch.fetch_offset < log.log_start_offset or is_past_end(log, fetch.fetch_offset, params.isolation):
                 return None

@@ -8,8 +8,9 @@ import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.errors import InconsistentTopicIdError, error_of
-from kraftlake.replica_manager.logs.log_values import FetchDataInfo, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import FetchDataInfo
 from kraftlake.replica_manager.partition.leader import (
     FetchParams,
     FetchPartition,

@@ -48,16 +48,16 @@ from kraftlake.server.broker.broker_config import (
 )
 from kraftlake.server.broker.broker_config_handler import (
     BrokerConfigHandler,
-    heed_in_logs,
-    heed_in_quotas,
-    heed_in_replicas,
+    reconfigure_logs,
+    reconfigure_quotas,
+    reconfigure_replicas,
 )
 from kraftlake.server.broker.broker_registration_tracker import BrokerRegistrationTracker
 from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
-from kraftlake.server.broker.leaderships import Leaderships
+from kraftlake.server.broker.led_partitions import LedPartitions
 from kraftlake.server.broker.metadata_feed import MetadataFeed
-from kraftlake.server.broker.neighbours import NO_LEVELS, SERVES_NOBODY
+from kraftlake.server.broker.serving_brokers import NO_LEVELS, SERVES_NOBODY
 
 _FLUSH_MS: Final = 3_000
 _DELETION_MS: Final = 10_000
@@ -130,13 +130,13 @@ class Broker:
         )
         heartbeats = self.to_controller("heartbeat", config.lifecycle.channel_retry_timeout_ms)
         self.lifecycle = BrokerLifecycleManager(lifecycle, heartbeats, clock)
-        self.leaderships = Leaderships(lambda look: self._scheduler.after(0, look), self._leave_as_leader)
+        self.led_partitions = LedPartitions(lambda look: self._scheduler.after(0, look), self._leave_as_leader)
         self.delayed = DelayedRequests(clock)
         self.manager = self._manager = self._replica_manager()
         self.settings = BrokerConfigHandler(
-            config.static_settings, heed_in_logs(self.logs),
-            heed_in_quotas(leader_quota=self.leader_quota, follower_quota=self._follower_quota),
-            heed_in_replicas(self.manager), self._heed_cordons,
+            config.static_settings, reconfigure_logs(self.logs),
+            reconfigure_quotas(leader_quota=self.leader_quota, follower_quota=self._follower_quota),
+            reconfigure_replicas(self.manager), self._reconfigure_cordons,
         )  # fmt: skip
         """The handler of the settings that are changed while the broker runs."""
         self.publisher = self._publisher()
@@ -197,7 +197,7 @@ class Broker:
         broker_epoch = lambda: self.lifecycle.broker_epoch  # noqa: E731
         context = BrokerContext(
             broker_id=config.broker_id, clock=self._clock, metadata=self.view, broker_epoch=broker_epoch,
-            config=config.replication, log_manager=self.logs, listener=None if config.serves else self.leaderships,
+            config=config.replication, log_manager=self.logs, listener=None if config.serves else self.led_partitions,
             directory_events=AssignmentsManager(
                 config.broker_id, broker_epoch, lambda: self.view.image, self.to_controller("directory-assignments"),
                 schedule=later, on_failure=self.lifecycle.directory_failed,
@@ -214,7 +214,7 @@ class Broker:
         manager = ReplicaManager(
             context, fetchers=fetchers.of_leader, log_dir_fetchers=fetchers.of_log_dirs, scheduler=self._scheduler
         )
-        self.leaderships.manager = manager
+        self.led_partitions.manager = manager
         self.logs.guard = manager.guarding
         return manager
 
@@ -229,7 +229,7 @@ class Broker:
     def _cordoned_ids(self) -> list[Uuid]:
         return [id_ for path, id_ in self.logs.directories.items() if path in self.cordoned_log_dirs]
 
-    def _heed_cordons(self, settings: DynamicConfig) -> None:
+    def _reconfigure_cordons(self, settings: DynamicConfig) -> None:
         cordoned = cordoned_log_dirs(settings.effective["cordoned.log.dirs"], self._config.log_dirs)
         if cordoned != self.cordoned_log_dirs:
             self.cordoned_log_dirs = cordoned

@@ -12,10 +12,9 @@ from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleConfig
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.errors import UsageError
-from kraftlake.runtime.metrics_server import is_loopback
 from kraftlake.runtime.words import did_you_mean
 from kraftlake.server.broker.effective_settings import EffectiveSettings, value_text
-from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
+from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_reachable
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 from kraftlake.settings.tables import NODE_SETTINGS
 from kraftlake.settings.topic_configs import TOPIC_CONFIGS
@@ -44,7 +43,7 @@ _OF_LOGS: Final = {
     name: key for name, key in TOPIC_CONFIGS.items() if name.replace(".", "_") in attrs.fields_dict(LogConfig)
 }
 """The topic configs that affect a log."""
-HEEDED_WITHOUT_CLIENTS: Final = frozenset(
+USED_WITHOUT_CLIENTS: Final = frozenset(
     {
         *(synonym for key in _OF_LOGS.values() for synonym in key.synonyms), *_REPLICATION_SETTINGS,
         *_LIFECYCLE_SETTINGS, RETENTION_CHECK, CHECKPOINT, FIRST_UPKEEP, _CORDONED,
@@ -80,19 +79,15 @@ class BrokerConfig:
     insecure: bool = False
 
     def __attrs_post_init__(self) -> None:
-        if self.serves and not self.insecure and not is_loopback(self.listener.host):
-            raise UsageError(
-                f"{self.listener} can be reached from other machines, and listeners have neither TLS nor logins: give "
-                f"127.0.0.1, or --insecure-listeners if that is meant."
-            )
+        check_reachable(self.listener, insecure=self.insecure or not self.serves)
         for name in self.settings:
-            if not self.serves and name not in HEEDED_WITHOUT_CLIENTS:
+            if not self.serves and name not in USED_WITHOUT_CLIENTS:
                 hint = (
-                    did_you_mean(name, sorted(HEEDED_WITHOUT_CLIENTS))
+                    did_you_mean(name, sorted(USED_WITHOUT_CLIENTS))
                     or "it is none for logs, replication or heartbeats."
                 )
                 raise UsageError(f"{name} is no broker setting that is known here: {hint}")
-        attrs.evolve(self._node, values={**self.settings, "node.id": str(self.broker_id)}).check()
+        self._node.check(self.broker_id)
         between_brokers = self._node.text(_INTER_BROKER, self.listener.name)
         if between_brokers != self.listener.name:
             raise UsageError(f"{_INTER_BROKER} is {between_brokers}: the one listener is {self.listener.name}.")
@@ -185,7 +180,7 @@ class BrokerConfig:
     @property
     def authorizer(self) -> AuthorizerConfig | None:
         """The settings of the authorizer, None without one (`authorizer.class.name`)."""
-        return AuthorizerConfig.of(self.settings) if has_authorizer(self._node) else None
+        return self._node.authorizer
 
     @property
     def replication(self) -> ReplicaManagerConfig:

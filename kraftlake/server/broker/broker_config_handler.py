@@ -20,7 +20,7 @@ from kraftlake.server.requests.listener import RequestListener
 from kraftlake.server.requests.listener_limits import listener_limits
 from kraftlake.settings.dynamic_settings import problem_of_setting, sound_settings
 
-Heed: TypeAlias = Callable[[DynamicConfig], None]
+Reconfigure: TypeAlias = Callable[[DynamicConfig], None]
 """Applies the effective settings."""
 _log = get_logger(__name__)
 
@@ -34,13 +34,13 @@ class BrokerConfigHandler:
     Source: kafka.server.BrokerConfigHandler, kafka.server.DynamicBrokerConfig.
     """
 
-    def __init__(self, static: Mapping[str, str], *heeding: Heed) -> None:
+    def __init__(self, static: Mapping[str, str], *reconfigure: Reconfigure) -> None:
         self._settings = DynamicConfig(static=static, of_all={}, own={})
-        self._heeding = list(heeding)
+        self._reconfigure = list(reconfigure)
 
-    def add(self, heed: Heed) -> None:
+    def add(self, reconfigure: Reconfigure) -> None:
         """Register another function that applies the settings from now on."""
-        self._heeding.append(heed)
+        self._reconfigure.append(reconfigure)
 
     def process_config_changes(self, name: str, configs: Mapping[str, str]) -> None:
         """Apply all configs now set for this broker, `name`, or for all brokers ("")."""
@@ -56,36 +56,36 @@ class BrokerConfigHandler:
         if problem is not None:
             _log.error("configs_ignored", configs=sorted(sound), why=problem)
             return
-        for heed in self._heeding:
-            heed(self._settings)
+        for reconfigure in self._reconfigure:
+            reconfigure(self._settings)
 
 
-def heed_in_logs(logs: DiskLogManager | MemoryLogManager) -> Heed:
+def reconfigure_logs(logs: DiskLogManager | MemoryLogManager) -> Reconfigure:
     """Return a function that applies the defaults of topic configs to the logs."""
     return lambda settings: logs.update_defaults(log_defaults(settings.effective.values))
 
 
-def heed_in_quotas(*, leader_quota: ReplicationQuota, follower_quota: ReplicationQuota) -> Heed:
+def reconfigure_quotas(*, leader_quota: ReplicationQuota, follower_quota: ReplicationQuota) -> Reconfigure:
     """Return a function that applies the throttled rates, which count only if set while the cluster runs."""
 
-    def heed(settings: DynamicConfig) -> None:
+    def reconfigure(settings: DynamicConfig) -> None:
         for setting, quota in ((LEADER_RATE, leader_quota), (FOLLOWER_RATE, follower_quota)):
             quota.bytes_per_second = settings.while_running(setting)
 
-    return heed
+    return reconfigure
 
 
-def heed_in_replicas(manager: ReplicaManager) -> Heed:
+def reconfigure_replicas(manager: ReplicaManager) -> Reconfigure:
     """Return a function that applies the number of fetchers and the time for which producers are remembered."""
 
-    def heed(settings: DynamicConfig) -> None:
+    def reconfigure(settings: DynamicConfig) -> None:
         manager.replica_fetchers.resize(settings.effective["num.replica.fetchers"])
         manager.producer_id_expiration_ms = settings.effective["producer.id.expiration.ms"]
 
-    return heed
+    return reconfigure
 
 
-def heed_in_listener(listener: RequestListener) -> Heed:
+def reconfigure_listener(listener: RequestListener) -> Reconfigure:
     """Return a function that applies the limits of new connections."""
     return lambda settings: listener.limit(
         listener_limits(NodeSettings(values=settings.effective.values), listener.name)

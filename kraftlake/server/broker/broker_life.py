@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
+from kraftlake.protocol.node_connector import NodeConnector, connector_of
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.log import get_logger
@@ -19,6 +20,7 @@ from kraftlake.server.node_life import NodeLife
 _LEAVES_WITHIN_SECONDS: Final = 300.0
 """The longest duration of a controlled shutdown."""
 LOOK_SECONDS: Final = 0.1
+_LARGEST_BATCH: Final = 100 * 1024 * 1024
 
 
 class BrokerLife(NodeLife):
@@ -41,6 +43,9 @@ class BrokerLife(NodeLife):
         super().__init__(named, without_effect=unheeded, stop=stop, clock=clock, log=log)
         self._config = config
         self._cut_short = cut_short or threading.Event()
+        client = connector_of(config.command_config, tell=self._log.warning).config
+        largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
+        self._connect = NodeConnector(config=client, max_response_bytes=largest)
 
     @abstractmethod
     def _open(self, closing: ExitStack) -> Broker | None:
@@ -92,8 +97,8 @@ class BrokerLife(NodeLife):
         """
         if broker.is_replaced or not self._config.value("controlled.shutdown.enable"):
             return
-        if broker.leaderships.alone:
-            self._log.warning("leaves_unavailable", partitions=[str(name) for name in broker.leaderships.alone])
+        if broker.led_partitions.alone:
+            self._log.warning("leaves_unavailable", partitions=[str(name) for name in broker.led_partitions.alone])
         broker.manager.begin_controlled_shutdown()
         broker.lifecycle.begin_controlled_shutdown()
         until = time.monotonic() + _LEAVES_WITHIN_SECONDS

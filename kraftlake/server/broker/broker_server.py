@@ -11,8 +11,6 @@ import attrs
 from kraftlake.controller.cluster.supported_features import SUPPORTED
 from kraftlake.controller.quorum.bootstrap import open_controlled
 from kraftlake.image.endpoint import Endpoint
-from kraftlake.protocol.client_config import ClientConfig
-from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
 from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
@@ -21,7 +19,7 @@ from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.event_queue import KafkaEventQueue
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
-from kraftlake.server.broker.broker_config_handler import heed_in_listener
+from kraftlake.server.broker.broker_config_handler import reconfigure_listener
 from kraftlake.server.broker.broker_life import BrokerLife
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.serving.apis import broker_handlers
@@ -30,10 +28,8 @@ from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allocated_by
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures
-from kraftlake.server.requests.handlers import apis_of
 from kraftlake.server.requests.listener import RequestListener
 
-_LARGEST_BATCH: Final = 100 * 1024 * 1024
 _PLAINTEXT: Final = 0
 _FORWARDING_MS: Final = 60_000
 """The maximum time a client's request waits for an active controller. Source: kafka.server.BrokerServer."""
@@ -56,8 +52,6 @@ class BrokerServer(BrokerLife):
         super().__init__(config, stop=stop, cut_short=cut_short, clock=clock)
         assert config.lake is not None, "a broker without a lake is a ReplicaServer"
         self._lake = config.lake
-        largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
-        self._connect = NodeConnector(config=ClientConfig(), max_response_bytes=largest)
         self.broker: Broker | None = None
         """The broker; None before its creation."""
         self.listener = RequestListener(
@@ -73,8 +67,10 @@ class BrokerServer(BrokerLife):
         log = open_controlled(self._lake)
         closing.callback(self.listener.close)
         self.listener.start()
-        told = config.advertised
-        endpoint = Endpoint(host=told.host, port=told.port or self.listener.port, security_protocol=_PLAINTEXT)
+        advertised = config.advertised
+        endpoint = Endpoint(
+            host=advertised.host, port=advertised.port or self.listener.port, security_protocol=_PLAINTEXT
+        )
         feed = LakeMetadataFeed(log, self._clock, self.end)
         broker = Broker(
             config, cluster_id=log.cluster_id or "", listeners={config.listener.name: endpoint}, connect=self._connect,
@@ -82,7 +78,7 @@ class BrokerServer(BrokerLife):
         )  # fmt: skip
         closing.callback(broker.close)
         self.broker = broker
-        broker.settings.add(heed_in_listener(self.listener))
+        broker.settings.add(reconfigure_listener(self.listener))
         expirations = KafkaEventQueue(self._clock, "expiration-reaper")
         closing.callback(expirations.close)
         ExpirationReaper(broker.delayed, expirations)
@@ -117,10 +113,9 @@ class BrokerServer(BrokerLife):
             producer_ids=self._producer_ids, leader_quota=broker.leader_quota, logs=broker.logs,
             cordoned=lambda: broker.cordoned_log_dirs,
         )  # fmt: skip
-        supported = {name: range(levels.min, levels.max + 1) for name, levels in SUPPORTED.items()}
 
         def features() -> NodeFeatures:
             finalized = broker.cache.features()
-            return NodeFeatures(supported=supported, finalized=finalized.levels, epoch=finalized.epoch)
+            return NodeFeatures(supported=SUPPORTED, finalized=finalized.levels, epoch=finalized.epoch)
 
-        return Dispatcher(apis_of(handlers, self._tell), features=features, tell=self._tell)
+        return Dispatcher(handlers, features=features, tell=self._tell)

@@ -59,8 +59,8 @@ class LakeMetadataFeed:
 
     def handle_fault(self, what: str, cause: BaseException | None = None) -> None:
         """End the broker: without the log, it would continue with outdated metadata."""
-        told = sentence_of(cause) if isinstance(cause, Exception) else what
-        self._fail(f"the metadata log can't be followed: {told.rstrip('.')}")
+        reason = sentence_of(cause) if isinstance(cause, Exception) else what
+        self._fail(f"the metadata log can't be followed: {reason.rstrip('.')}")
 
 
 def _addresses(controller: ControllerRegistration) -> Iterator[Address]:

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from kraftlake.protocol.client_config import SECURITY_PROTOCOLS
 from kraftlake.runtime.java_values import split, split_list, trim
 
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _CONTROLLERS: Final = "controller.listener.names"
 
 
@@ -60,11 +60,14 @@ def _protocols(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the security protocols by listener name."""
     text = settings.get("listener.security.protocol.map")
     if text is None:
-        return {**dict.fromkeys(_controllers(settings), "PLAINTEXT"), **dict(zip(_PROTOCOLS, _PROTOCOLS, strict=True))}
+        return {
+            **dict.fromkeys(_controllers(settings), "PLAINTEXT"),
+            **dict(zip(SECURITY_PROTOCOLS, SECURITY_PROTOCOLS, strict=True)),
+        }
     found = {}
     for one in split(trim(text)):
         name, colon, protocol = one.rpartition(":")
-        if not colon or trim(protocol).upper() not in _PROTOCOLS:
+        if not colon or trim(protocol).upper() not in SECURITY_PROTOCOLS:
             raise ValueError(f"{one!r} is no pair LISTENER:PROTOCOL of listener.security.protocol.map")
         found[trim(name).upper()] = trim(protocol).upper()
     return found

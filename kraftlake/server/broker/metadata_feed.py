@@ -16,7 +16,7 @@ from kraftlake.protocol.address import Address
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.live.fetch_log import decoded
 from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.runtime.backoff import Backoff
@@ -49,8 +49,8 @@ class MetadataFeed:
 
     def high_watermark(self) -> int | None:
         """The offset below which all records are committed; None until a leader has sent it."""
-        told = self._observed.high_watermark
-        return told if told >= 0 else None
+        offset = self._observed.high_watermark
+        return offset if offset >= 0 else None
 
     @property
     def controller(self) -> Address | None:

@@ -12,11 +12,10 @@ import attrs
 from kraftlake.image.endpoint import Endpoint
 from kraftlake.protocol.abort import Abort
 from kraftlake.protocol.address import Address, parse_addresses
-from kraftlake.protocol.node_connector import NodeConnector, connector_of
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.runtime.clock import Clock
 from kraftlake.server.broker.broker import Broker
@@ -27,17 +26,16 @@ from kraftlake.server.broker.config_descriptions import with_own_configs
 from kraftlake.server.broker.coordinator_lists import list_coordinated
 from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.metadata_feed import MetadataFeed
-from kraftlake.server.broker.neighbours import Neighbours, listeners_of_others
 from kraftlake.server.broker.refusals import changes_configs_of
+from kraftlake.server.broker.serving_brokers import ServingBrokers, listeners_of_others
 
 _QUORUM_ANSWERS_WITHIN_SECONDS: Final = 60.0
-_LARGEST_BATCH: Final = 100 * 1024 * 1024
 _PROTOCOLS: Final = {(False, False): 0, (True, False): 1, (False, True): 2, (True, True): 3}
 """Kafka's numbers of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL, by TLS and SASL."""
 
 
 class ReplicaServer(BrokerLife):
-    """A broker of a KRaft cluster, which observes the quorum; once elected, it leaves, see `Leaderships`."""
+    """A broker of a KRaft cluster, which observes the quorum; once elected, it leaves, see `LedPartitions`."""
 
     def __init__(
         self,
@@ -48,14 +46,11 @@ class ReplicaServer(BrokerLife):
         clock: Clock | None = None,
     ) -> None:
         super().__init__(config, stop=stop, cut_short=cut_short, clock=clock)
-        connector = connector_of(config.command_config, tell=self._log.warning)
-        largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
-        self._connect = NodeConnector(config=connector.config, max_response_bytes=largest)
         self._addresses = parse_addresses(config.bootstrap)
         self._broker: Broker | None = None
-        self._neighbours: Neighbours | None = None
+        self._brokers: ServingBrokers | None = None
         self.listener = BrokerListener(
-            config.listener.host, config.listener.port, self._neighbours_to_ask, self._controllers_to_ask,
+            config.listener.host, config.listener.port, self._serving_brokers, self._controllers_for,
             self._own, amend=self._with_own_configs,
         )  # fmt: skip
 
@@ -64,15 +59,15 @@ class ReplicaServer(BrokerLife):
         config = self._connect.config
         return _PROTOCOLS[config.tls is not None, config.sasl is not None]
 
-    def _neighbours_to_ask(self) -> list[Address] | None:
-        """Return the neighbours to query.
+    def _serving_brokers(self) -> list[Address] | None:
+        """Return the serving brokers to query.
 
-        None before the first image, and if clients use TLS or SASL, which no neighbour can take over.
+        None before the first image, and if clients use TLS or SASL, which no other broker can take over.
         """
         is_plain = self._security_protocol == 0
-        return self._neighbours.addresses() if is_plain and self._neighbours is not None else None
+        return self._brokers.addresses() if is_plain and self._brokers is not None else None
 
-    def _controllers_to_ask(self, frame: bytes) -> list[Address] | None:
+    def _controllers_for(self, frame: bytes) -> list[Address] | None:
         """Return the controllers to query; None for a request that is not for controllers."""
         if self._broker is None or not changes_configs_of(frame, self._config.broker_id):
             return None
@@ -93,7 +88,7 @@ class ReplicaServer(BrokerLife):
         )
 
     def _with_own_configs(self, frame: bytes, answer: bytes) -> bytes:
-        assert self._broker is not None, "neighbours are known by the image"
+        assert self._broker is not None, "serving brokers are known by the image"
         return with_own_configs(frame, answer, self._config, self._broker.cache.image.configs)
 
     def _open(self, closing: ExitStack) -> Broker | None:
@@ -118,7 +113,7 @@ class ReplicaServer(BrokerLife):
         )  # fmt: skip
         closing.callback(broker.close)
         self._broker = broker
-        self._neighbours = Neighbours(config.broker_id, config.listener.name, lambda: broker.cache.image)
+        self._brokers = ServingBrokers(config.broker_id, config.listener.name, lambda: broker.cache.image)
         self._log.info(
             "started", cluster_id=cluster_id, log_dirs=list(broker.logs.directories), offline=list(broker.logs.offline),
             listener=str(attrs.evolve(config.listener, port=self.listener.port)),
@@ -131,7 +126,7 @@ class ReplicaServer(BrokerLife):
 
     def _cluster_id(self) -> str | None:
         """Return the quorum's cluster id, which must match the configured one, if any; None after `stop`."""
-        patience = RetryPolicy(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
+        retries = RetryPolicy(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
         with (
             self._abort_at_stop() as abort,
             QuorumObserver(
@@ -145,9 +140,9 @@ class ReplicaServer(BrokerLife):
                     _reach(observer)
                 except NodeError as fault:
                     if not self._stop.is_set():
-                        patience.failed(fault)
+                        retries.failed(fault)
                 else:
-                    patience.succeeded()
+                    retries.succeeded()
                     return observer.cluster_id
         return None
 

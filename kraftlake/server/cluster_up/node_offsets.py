@@ -106,5 +106,5 @@ def _led_offsets(client: NodeClient, led: Iterable[tuple[str, int]]) -> LedOffse
         )  # fmt: skip
 
     answer = client.ask("list_offsets", _LIST_OFFSETS, request, timeout=_TIMEOUT)
-    told = [one for topic in answer.topics for one in topic.partitions if one.error_code == ErrorCode.NONE]
-    return LedOffsets(partitions=len(told), high_watermarks=sum(int(one.offset) for one in told))
+    answered = [one for topic in answer.topics for one in topic.partitions if one.error_code == ErrorCode.NONE]
+    return LedOffsets(partitions=len(answered), high_watermarks=sum(int(one.offset) for one in answered))

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Future
-from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply, register_broker, unregister_broker
 from kraftlake.controller.cluster.producer_ids import allocate_producer_ids
 from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
 from kraftlake.controller.replication.directories import assign_replicas_to_dirs
 from kraftlake.image.kafka_names import AclOperation
-from kraftlake.protocol.broker_requests import BrokerHeartbeatRequest, BrokerRegistrationRequest
-from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.protocol.broker_requests import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    end_points_as,
+    feature_levels_as,
+)
 from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
-from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.controller_node import ControllerNode, Handlers
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import Handler, response_to, then
-
-
-def broker_handlers(node: ControllerNode) -> Mapping[str, Handler]:
-    """The handlers of brokers' requests to the active controller."""
-    return {
-        "broker_registration": Handler(begin=partial(_register, node)),
-        "broker_heartbeat": Handler(begin=partial(_heartbeat, node)),
-        "unregister_broker": Handler(begin=partial(_unregister, node)),
-        "alter_partition": Handler(begin=partial(_alter_partition, node)),
-        "assign_replicas_to_dirs": Handler(begin=partial(_assign_directories, node)),
-        "allocate_producer_ids": Handler(begin=partial(_allocate_producer_ids, node)),
-    }
+from kraftlake.server.requests.handlers import response_to, then
 
 
 def _register(node: ControllerNode, request: Request) -> Future[Any]:
@@ -42,20 +32,8 @@ def _register(node: ControllerNode, request: Request) -> Future[Any]:
         broker_id=int(asked.broker_id),
         cluster_id=asked.cluster_id,
         incarnation_id=kafka_id(asked.incarnation_id),
-        listeners=tuple(
-            BrokerEndpoint(
-                name=one.name, host=one.host, port=int(one.port), security_protocol=int(one.security_protocol)
-            )
-            for one in asked.listeners
-        ),
-        features=tuple(
-            BrokerFeature(
-                name=one.name,
-                min_supported_version=int(one.min_supported_version),
-                max_supported_version=int(one.max_supported_version),
-            )
-            for one in asked.features
-        ),
+        listeners=end_points_as(BrokerEndpoint, asked.listeners),
+        features=feature_levels_as(BrokerFeature, asked.features),
         rack=asked.rack,
         log_dirs=tuple(map(kafka_id, getattr(asked, "log_dirs", ()))),
         previous_broker_epoch=int(getattr(asked, "previous_broker_epoch", -1)),
@@ -63,7 +41,7 @@ def _register(node: ControllerNode, request: Request) -> Future[Any]:
     )
     return node.run(
         lambda state: register_broker(state, registration),
-        lambda reply: response_to(request, error_code=ErrorCode.NONE, broker_epoch=reply.broker_epoch),
+        lambda reply: response_to(request, broker_epoch=reply.broker_epoch),
     )
 
 
@@ -85,7 +63,7 @@ def _heartbeat(node: ControllerNode, request: Request) -> Future[Any]:
         end_offset = node.controller.metrics.last_committed_offset + 1
         node.progress.note(beat.broker_id, beat.current_metadata_offset + 1, end_offset=end_offset)
         return response_to(
-            request, error_code=ErrorCode.NONE, is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced,
+            request, is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced,
             should_shut_down=reply.should_shut_down,
         )  # fmt: skip
 
@@ -97,7 +75,7 @@ def _unregister(node: ControllerNode, request: Request) -> Future[Any]:
     broker_id = int(request.body.broker_id)
     return node.run(
         lambda state: unregister_broker(state, broker_id),
-        lambda _: response_to(request, error_code=ErrorCode.NONE, error_message=None),
+        lambda _: response_to(request, error_message=None),
     )
 
 
@@ -132,7 +110,7 @@ def _alter_partition(node: ControllerNode, request: Request) -> Future[Any]:
             module.TopicData(topic_id=wire_id(topic_id), partitions=tuple(map(partition, group)))
             for topic_id, group in groupby(answers, key=lambda one: one.topic_id)
         )
-        return response_to(request, error_code=ErrorCode.NONE, topics=topics)
+        return response_to(request, topics=topics)
 
     broker_id, epoch = int(asked.broker_id), int(asked.broker_epoch)
     return node.run(lambda state: alter_partition(state, broker_id, epoch, changes), answer)
@@ -167,7 +145,7 @@ def _assign_directories(node: ControllerNode, request: Request) -> Future[Any]:
                 for one in topic.partitions
             )
 
-        told = tuple(
+        directories = tuple(
             module.DirectoryData(
                 id_=directory.id_,
                 topics=tuple(
@@ -177,7 +155,7 @@ def _assign_directories(node: ControllerNode, request: Request) -> Future[Any]:
             )
             for directory in asked.directories
         )
-        return response_to(request, error_code=ErrorCode.NONE, directories=told)
+        return response_to(request, directories=directories)
 
     broker_id, epoch = int(asked.broker_id), int(asked.broker_epoch)
     return node.run(lambda state: assign_replicas_to_dirs(state, broker_id, epoch, directories), answer)
@@ -188,7 +166,16 @@ def _allocate_producer_ids(node: ControllerNode, request: Request) -> Future[Any
     broker_id, epoch = int(request.body.broker_id), int(request.body.broker_epoch)
     return node.run(
         lambda state: allocate_producer_ids(state, broker_id, epoch),
-        lambda block: response_to(
-            request, error_code=ErrorCode.NONE, producer_id_start=block.first, producer_id_len=block.size
-        ),
+        lambda block: response_to(request, producer_id_start=block.first, producer_id_len=block.size),
     )
+
+
+BROKER_HANDLERS: Final[Handlers] = {
+    "broker_registration": _register,
+    "broker_heartbeat": _heartbeat,
+    "unregister_broker": _unregister,
+    "alter_partition": _alter_partition,
+    "assign_replicas_to_dirs": _assign_directories,
+    "allocate_producer_ids": _allocate_producer_ids,
+}
+"""The handlers of brokers' requests to the active controller."""

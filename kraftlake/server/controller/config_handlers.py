@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, Final
 
 from kraftlake.controller.configs.alter_configs import (
+    OPERATIONS,
     ConfigOperation,
     OpType,
     incremental_alter_configs,
@@ -18,33 +18,24 @@ from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.kafka_names import AclOperation, ResourceType
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.dynamic_configs import ConfigType
-from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.controller_node import ControllerNode, Handlers
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import Handler, response_to
+from kraftlake.server.requests.handlers import response_to
 
 _BROKER_LOGGER: Final = 8
-_OPERATIONS: Final = {kind.value: kind for kind in OpType}
-
-
-def config_handlers(node: ControllerNode) -> Mapping[str, Handler]:
-    """The handlers of IncrementalAlterConfigs and AlterConfigs."""
-    return {
-        "incremental_alter_configs": Handler(begin=partial(_change, node)),
-        "alter_configs": Handler(begin=partial(_replace, node)),
-    }
 
 
 def _change(node: ControllerNode, request: Request) -> Future[Any]:
     resources, answers = _resources(node, request)
     changes: dict[ConfigResource, dict[str, ConfigOperation]] = {}
     for resource, configs in resources.items():
-        unknown = [config.name for config in configs if int(config.config_operation) not in _OPERATIONS]
+        unknown = [config.name for config in configs if int(config.config_operation) not in OPERATIONS]
         if unknown:
             reason = f"The operation on {unknown[0]} is none of {', '.join(kind.name for kind in OpType)}."
             answers.append((resource, ApiError(ErrorCode.INVALID_REQUEST, reason)))
             continue
         changes[resource] = {
-            config.name: ConfigOperation(_OPERATIONS[int(config.config_operation)], config.value) for config in configs
+            config.name: ConfigOperation(OPERATIONS[int(config.config_operation)], config.value) for config in configs
         }
     validate_only, forwarded = request.body.validate_only, request.peer.forwarded
     return node.run(
@@ -114,3 +105,10 @@ def _answer(request: Request, answers: list[tuple[ConfigResource, ApiError]]) ->
             for resource, error in answers
         ),
     )  # fmt: skip
+
+
+CONFIG_HANDLERS: Final[Handlers] = {
+    "incremental_alter_configs": _change,
+    "alter_configs": _replace,
+}
+"""The handlers of IncrementalAlterConfigs and AlterConfigs."""

@@ -10,8 +10,7 @@ from kraftlake.controller.config import ControllerConfig
 from kraftlake.metadata_log.snapshots.snapshot_policy import SnapshotPolicy
 from kraftlake.publisher.authorizer import AuthorizerConfig
 from kraftlake.runtime.errors import UsageError
-from kraftlake.runtime.metrics_server import is_loopback
-from kraftlake.server.node_config import ListenerAddress, NodeSettings, has_authorizer
+from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_reachable
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 
 
@@ -39,15 +38,11 @@ class ControllerServerConfig:
         if len({*names}) < len(names):
             raise UsageError(f"Two listeners have the same name: {', '.join(names)}.")
         for listener in self.listeners:
-            if not self.insecure and not is_loopback(listener.host):
-                raise UsageError(
-                    f"{listener} can be reached from other machines, and listeners have neither TLS nor logins: give "
-                    f"127.0.0.1, or --insecure-listeners if that is meant."
-                )
+            check_reachable(listener, insecure=self.insecure)
         roles = self.settings.names("process.roles")
         if roles and "controller" not in roles:
             raise UsageError(f"process.roles is {','.join(roles)} in {self.settings.source}, without controller.")
-        attrs.evolve(self.settings, values={**self.settings.values, "node.id": str(self.node_id)}).check()
+        self.settings.check(self.node_id)
         assert self.advertised
         self.authorizer  # noqa: B018 - raises for settings that can't be
 
@@ -120,7 +115,7 @@ class ControllerServerConfig:
     @property
     def authorizer(self) -> AuthorizerConfig | None:
         """The settings of the authorizer; None without one, which allows everything."""
-        return AuthorizerConfig.of(self.settings.values) if has_authorizer(self.settings) else None
+        return self.settings.authorizer
 
     @property
     def snapshots(self) -> SnapshotPolicy:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import attrs
 
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.controller.state import Command
 from kraftlake.image.endpoint import Endpoint
@@ -19,10 +20,12 @@ from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.server.controller.quorum_view import QuorumView
 from kraftlake.server.controller.replica_progress import ReplicaProgress
 from kraftlake.server.requests.authorization import Authorization
-from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import RefusedError, then
+from kraftlake.server.requests.dispatcher import Answering, Request
+from kraftlake.server.requests.handlers import then
 
 T = TypeVar("T")
+Handlers: TypeAlias = "Mapping[str, Callable[[ControllerNode, Request], Answering]]"
+"""The functions that begin to answer requests, by API."""
 R = TypeVar("R")
 
 
@@ -67,13 +70,13 @@ class ControllerNode:
 
         A node may consider itself the active controller of an epoch long after the log has shown it a later one.
         """
-        epoch, told = self.controller.epoch, self.view.leader
-        return LeaderAndEpoch(leader_id=self.node_id, epoch=epoch) if epoch > told.epoch else told
+        epoch, known = self.controller.epoch, self.view.leader
+        return LeaderAndEpoch(leader_id=self.node_id, epoch=epoch) if epoch > known.epoch else known
 
     def check_cluster(self, request: Request, operation: AclOperation) -> None:
-        """Raise RefusedError(CLUSTER_AUTHORIZATION_FAILED) if the peer may not perform the operation on the cluster."""
+        """Refuse a request (CLUSTER_AUTHORIZATION_FAILED) if its peer may not perform the operation on the cluster."""
         if not self.authorization.allows_on_cluster(request.peer, operation):
-            raise RefusedError(
+            raise ControllerApiError(
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"{request.peer.principal} is not allowed {operation.name} on the cluster.",
             )

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest
@@ -36,26 +37,25 @@ from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import LakeError, sentence_of
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.runtime.log import get_logger
-from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler, heed_in_listener
+from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler, reconfigure_listener
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
-from kraftlake.server.controller.broker_handlers import broker_handlers
-from kraftlake.server.controller.config_handlers import config_handlers
+from kraftlake.server.controller.broker_handlers import BROKER_HANDLERS
+from kraftlake.server.controller.config_handlers import CONFIG_HANDLERS
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.envelope_handler import envelope_handler
 from kraftlake.server.controller.fetch_handlers import FetchHandlers
 from kraftlake.server.controller.leader_watch import LeaderWatch
-from kraftlake.server.controller.partition_handlers import partition_handlers
-from kraftlake.server.controller.quorum_handlers import quorum_handlers
+from kraftlake.server.controller.partition_handlers import PARTITION_HANDLERS
+from kraftlake.server.controller.quorum_handlers import QUORUM_HANDLERS
 from kraftlake.server.controller.quorum_view import QuorumView
 from kraftlake.server.controller.registrar import Registrar
 from kraftlake.server.controller.replica_progress import ReplicaProgress
 from kraftlake.server.controller.served_log import ServedLog
-from kraftlake.server.controller.topic_handlers import topic_handlers
+from kraftlake.server.controller.topic_handlers import TOPIC_HANDLERS
 from kraftlake.server.node_life import NodeLife
 from kraftlake.server.requests.authorization import Authorization
-from kraftlake.server.requests.dispatcher import Dispatcher
-from kraftlake.server.requests.handlers import Handler, apis_of
+from kraftlake.server.requests.dispatcher import Dispatcher, Handler
 from kraftlake.server.requests.listener import RequestListener
 
 _POLL_SECONDS: Final = 0.005
@@ -142,7 +142,7 @@ class ControllerServer(NodeLife):
         feed = LakeFeed(
             MetadataLog.open(config.lake), self._clock, self._faults, poll=_POLL_SECONDS, idle_poll=_IDLE_POLL_SECONDS
         )
-        limits = map(heed_in_listener, self.listeners)
+        limits = map(reconfigure_listener, self.listeners)
         settings = DynamicConfigPublisher(
             config.node_id, {ConfigType.BROKER: BrokerConfigHandler(node.static_settings, *limits)}, self._faults
         )
@@ -169,21 +169,27 @@ class ControllerServer(NodeLife):
 
     def _dispatcher_of(self, node: ControllerNode, served: ServedLog) -> Dispatcher:
         self.fetches = FetchHandlers(node, served)
+        commands = {**BROKER_HANDLERS, **TOPIC_HANDLERS, **CONFIG_HANDLERS, **PARTITION_HANDLERS, **QUORUM_HANDLERS}
         handlers = {
-            **broker_handlers(node), **topic_handlers(node), **config_handlers(node), **partition_handlers(node),
-            **quorum_handlers(node), **self.fetches.handlers(),
+            **{name: Handler(begin=partial(begin, node)) for name, begin in commands.items()},
+            **self.fetches.handlers(),
             "envelope": envelope_handler(node, lambda: dispatcher),
             "describe_configs": Handler(begin=DescribeConfigsHandler(node, node)),
         }  # fmt: skip
-        dispatcher = Dispatcher(apis_of(handlers, self._tell), features=node.view.features, tell=self._tell)
+        dispatcher = Dispatcher(handlers, features=node.view.features, tell=self._tell)
         return dispatcher
 
     def _loader(self, node: ControllerNode, feed: LakeFeed, publishers: list[MetadataPublisher]) -> MetadataLoader:
         lake, clock, faults = self._config.lake, self._clock, self._faults
         loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
+        emitter = LakeSnapshotEmitter(lake, clock)
+
+        def emit(image: MetadataImage, quorum: QuorumState) -> None:
+            if node.controller.is_active:  # all controllers share one lake
+                emitter.maybe_emit(image, quorum)
+
         snapshots = SnapshotGenerator(
-            _SnapshotsOfTheLeader(node, LakeSnapshotEmitter(lake, clock)), clock, faults,
-            policy=self._config.snapshots, quorum=lambda: loader.quorum,
+            emit, clock, faults, policy=self._config.snapshots, quorum=lambda: loader.quorum,
         )  # fmt: skip
         loader.install_publishers([*publishers, snapshots])
         feed.start(loader)
@@ -212,7 +218,7 @@ class ControllerServer(NodeLife):
 
     def _watch(self, node: ControllerNode, loader: MetadataLoader, feed: LakeFeed) -> None:
         """Log each change of the controller's leadership until the controller is to end."""
-        told: tuple[str, Mapping[str, int]] | None = None
+        logged: tuple[str, Mapping[str, int]] | None = None
         while not self._stop.is_set() and self._ended is None:
             if loader.stopped is not None:
                 self.end(f"the metadata log can't be replayed: {sentence_of(loader.stopped).rstrip('.')}")
@@ -224,9 +230,9 @@ class ControllerServer(NodeLife):
                 news = ("active", {"epoch": epoch})
             elif node.view.published.is_set() and node.view.leader_id != node.node_id:
                 news = ("standby", {"leader": node.view.leader_id, "epoch": leader.epoch})
-            if news is not None and news != told:
+            if news is not None and news != logged:
                 self._log.info(news[0], **news[1])
-                told = news
+                logged = news
             self._stop.wait(_LOOK_SECONDS)
 
     def _leave(self) -> None:
@@ -239,16 +245,3 @@ class ControllerServer(NodeLife):
             self.fetches.wake()  # standbys that wait for more learn it by the answer
             if len(self.node.view.image.cluster.controllers) > 1:
                 time.sleep(_TOLD_WITHIN_SECONDS)  # others, which were between two fetches, by that to their next one
-
-
-class _SnapshotsOfTheLeader:
-    """Restricts snapshots to the active controller: all controllers share one lake."""
-
-    def __init__(self, node: ControllerNode, emitter: LakeSnapshotEmitter) -> None:
-        self._node = node
-        self._emitter = emitter
-
-    def maybe_emit(self, image: MetadataImage, quorum: QuorumState) -> None:
-        """Write a snapshot if this controller leads."""
-        if self._node.controller.is_active:
-            self._emitter.maybe_emit(image, quorum)

@@ -17,13 +17,14 @@ from typing import Any, Final
 import attrs
 from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import read_message
 from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.server.controller.controller_node import ControllerNode
-from kraftlake.server.requests.dispatcher import Dispatcher, Request
-from kraftlake.server.requests.handlers import Handler, RefusedError, response_to
+from kraftlake.server.requests.dispatcher import Dispatcher, Handler, Request
+from kraftlake.server.requests.handlers import response_to
 from kraftlake.server.requests.messages import UNREADABLE, api_of, response_in
 
 FORWARDED: Final = frozenset(
@@ -48,31 +49,31 @@ def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher])
             host=_address(request.body.client_host_address), forwarded=True,
         )  # fmt: skip
         _check(inner)
-        told: Future[Any] = Future()
+        answered: Future[Any] = Future()
 
         def respond(answer: bytes | None) -> None:
             error = ErrorCode.NONE if answer is not None else ErrorCode.UNSUPPORTED_VERSION
             if answer and not node.controller.is_active and _names_not_controller(inner, answer):
                 error = ErrorCode.NOT_CONTROLLER  # the broker looks for another controller by this one alone
             data = answer if error == ErrorCode.NONE else None
-            told.set_result(response_to(request, response_data=data, error_code=error))
+            answered.set_result(response_to(request, response_data=data, error_code=error))
 
         dispatcher().handle(inner, peer, respond)
-        return told
+        return answered
 
     return Handler(begin=begin)
 
 
 def _check(frame: bytes) -> None:
-    """Raise RefusedError for a request that brokers do not forward."""
+    """Raise ControllerApiError for a request that brokers do not forward."""
     if len(frame) < REQUEST_HEADER.size:
-        raise RefusedError(ErrorCode.UNSUPPORTED_VERSION)
+        raise ControllerApiError(ErrorCode.UNSUPPORTED_VERSION)
     if api_of(frame) not in FORWARDED:
-        raise RefusedError(ErrorCode.INVALID_REQUEST)
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST)
 
 
 def _principal(data: bytes | None) -> str:
-    """Return the client's principal as `Type:name`. Raises RefusedError for invalid bytes."""
+    """Return the client's principal as `Type:name`. Raises ControllerApiError for invalid bytes."""
     try:
         assert data is not None
         (version,) = _VERSION.unpack_from(data)
@@ -80,16 +81,16 @@ def _principal(data: bytes | None) -> str:
             raise ValueError(f"version {version}")
         principal, _ = read_message(DefaultPrincipalData, data, _VERSION.size)
     except (AssertionError, *UNREADABLE):
-        raise RefusedError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from None
+        raise ControllerApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from None
     return f"{principal.type_}:{principal.name}"
 
 
 def _address(data: bytes) -> str:
-    """Return the client's IP address. Raises RefusedError for invalid bytes."""
+    """Return the client's IP address. Raises ControllerApiError for invalid bytes."""
     try:
         return str(ip_address(bytes(data)))
     except ValueError:
-        raise RefusedError(ErrorCode.INVALID_REQUEST) from None
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST) from None
 
 
 def _names_not_controller(frame: bytes, answer: bytes) -> bool:

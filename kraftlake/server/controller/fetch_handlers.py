@@ -20,7 +20,8 @@ from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.describe import METADATA_TOPIC
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.ids import kafka_id, wire_id
-from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftlake.protocol.observer.requests import METADATA_TOPIC_ID
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.runtime.event_order import EventQueueClosedError
@@ -28,8 +29,8 @@ from kraftlake.runtime.event_queue import FunctionEvent
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.quorum_view import NOBODY
 from kraftlake.server.controller.served_log import LogRead, ServedLog
-from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import Answering, Handler, response_to
+from kraftlake.server.requests.dispatcher import Answering, Handler, Request
+from kraftlake.server.requests.handlers import response_to, then
 from kraftlake.server.requests.messages import of_version
 
 _TOPIC_ID: Final = Uuid(METADATA_TOPIC_ID)
@@ -73,18 +74,18 @@ class FetchHandlers:
         epoch, last = int(getattr(partition, "current_leader_epoch", -1)), getattr(partition, "last_fetched_epoch", -1)
         if asked.max_wait < timedelta(0) or partition.fetch_offset < 0 or last < 0 or last > epoch:
             return self._error(request, ErrorCode.INVALID_REQUEST, self._node.leader)
-        told: Future[Any] = Future()
+        answer: Future[Any] = Future()
         at = OffsetAndEpoch(offset=int(partition.fetch_offset), epoch=int(last))
         request = request.reduced(asked)
-        fetch = _Fetch(request=request, told=told, at=at, leader_epoch=epoch, partition=partition)
+        fetch = _Fetch(request=request, answer=answer, at=at, leader_epoch=epoch, partition=partition)
         self._try(fetch, request.wait_ms(asked.max_wait))
-        return told
+        return answer
 
     def _try(self, fetch: _Fetch, wait_ms: float, *, is_new: bool = True) -> None:
         """Answer a fetch, or let it wait if nothing can be sent yet."""
 
         def refuse(error: ErrorCode, leader: LeaderAndEpoch) -> None:
-            fetch.told.set_result(self._error(fetch.request, error, leader))
+            fetch.answer.set_result(self._error(fetch.request, error, leader))
 
         error, leader = self._problem(fetch.leader_epoch)
         if error != ErrorCode.NONE:
@@ -99,7 +100,7 @@ class FetchHandlers:
             elif isinstance(fault, ControllerApiError):
                 refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader)
             elif fault is not None:
-                fetch.told.set_exception(fault)
+                fetch.answer.set_exception(fault)
             else:
                 self._log.read(fetch.at, max_bytes=int(fetch.partition.partition_max_bytes)).add_done_callback(was_read)
 
@@ -123,7 +124,7 @@ class FetchHandlers:
             if read.is_empty and wait_ms > 0 and known >= read.end_offset:
                 self._wait(fetch, wait_ms)
                 return
-            fetch.told.set_result(self._answer(fetch.request, read, leader))
+            fetch.answer.set_result(self._answer(fetch.request, read, leader))
 
         # only an active controller that has committed lately knows that none has claimed the log since
         self._node.controller.read(lambda _: None).add_done_callback(leads)
@@ -212,7 +213,6 @@ class FetchHandlers:
         topic = of_version(kind, topic=METADATA_TOPIC, topic_id=wire_id(_TOPIC_ID), partitions=(partition,))
         return response_to(
             request,
-            error_code=ErrorCode.NONE,
             session_id=0,
             responses=(topic,),
             node_endpoints=_endpoints(request, leader, endpoint),
@@ -241,15 +241,10 @@ class FetchHandlers:
         if error != ErrorCode.NONE:
             return self._part(request, name, partition, error, leader)
         id_ = OffsetAndEpoch(offset=int(partition.snapshot_id.end_offset), epoch=int(partition.snapshot_id.epoch))
-        told: Future[Any] = Future()
 
-        def was_read(future: Future[bytes | None]) -> None:
-            fault = future.exception()
-            if fault is not None:
-                told.set_exception(fault)
-                return
+        def answer(data: bytes | None) -> Any:
             error, leader = self._problem(int(partition.current_leader_epoch))
-            data, at, part = future.result(), int(partition.position), b""
+            at, part = int(partition.position), b""
             if error != ErrorCode.NONE:
                 pass
             elif data is None:
@@ -259,10 +254,9 @@ class FetchHandlers:
             else:
                 part = data[at : at + max(1, int(asked.max_bytes))]
             size = len(data) if data and part else 0
-            told.set_result(self._part(request, name, partition, error, leader, size=size, data=part))
+            return self._part(request, name, partition, error, leader, size=size, data=part)
 
-        self._log.snapshot(id_).add_done_callback(was_read)
-        return told
+        return then(self._log.snapshot(id_), answer)
 
     def _part(
         self, request: Request, name: str, partition: Any, error: ErrorCode, leader: LeaderAndEpoch, *, size: int = 0,
@@ -277,7 +271,7 @@ class FetchHandlers:
         )  # fmt: skip
         topic = module.TopicSnapshot(name=name, partitions=(part,))
         endpoints = _endpoints(request, leader, endpoint)
-        return response_to(request, error_code=ErrorCode.NONE, topics=(topic,), node_endpoints=endpoints)
+        return response_to(request, topics=(topic,), node_endpoints=endpoints)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -285,7 +279,7 @@ class _Fetch:
     """A fetch from a position in the log, sent to this node as the leader of an epoch."""
 
     request: Request
-    told: Future[Any]
+    answer: Future[Any]
     at: OffsetAndEpoch
     leader_epoch: int
     partition: Any

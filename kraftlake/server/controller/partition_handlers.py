@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
-from kraftlake.controller.errors import ApiError
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.replication.elections import ElectionType, elect_leaders
 from kraftlake.controller.replication.reassignments import alter_partition_reassignments, list_partition_reassignments
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.controller_node import ControllerNode, Handlers
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import Handler, RefusedError, response_to, then
+from kraftlake.server.requests.handlers import response_to, then
 from kraftlake.server.requests.messages import of_version
-
-
-def partition_handlers(node: ControllerNode) -> Mapping[str, Handler]:
-    """The handlers of AlterPartitionReassignments, ListPartitionReassignments and ElectLeaders."""
-    return {
-        "alter_partition_reassignments": Handler(begin=partial(_reassign, node)),
-        "list_partition_reassignments": Handler(begin=partial(_list, node)),
-        "elect_leaders": Handler(begin=partial(_elect, node)),
-    }
 
 
 def _reassign(node: ControllerNode, request: Request) -> Future[Any]:
@@ -54,16 +44,16 @@ def _reassigned(request: Request, errors: Mapping[tuple[str, int], ApiError]) ->
             name=topic.name,
             partitions=tuple(
                 module.ReassignablePartitionResponse(
-                    partition_index=one.partition_index, error_code=told.error, error_message=told.message
+                    partition_index=one.partition_index, error_code=error.error, error_message=error.message
                 )
                 for one in topic.partitions
-                for told in (errors[topic.name, int(one.partition_index)],)
+                for error in (errors[topic.name, int(one.partition_index)],)
             ),
         )
         for topic in request.body.topics
     )
     return response_to(
-        request, error_code=ErrorCode.NONE, error_message=None, responses=topics,
+        request, error_message=None, responses=topics,
         allow_replication_factor_change=getattr(request.body, "allow_replication_factor_change", True),
     )  # fmt: skip
 
@@ -76,7 +66,7 @@ def _list(node: ControllerNode, request: Request) -> Future[Any]:
         names = [(topic.name, int(index)) for topic in topics for index in topic.partition_indexes]
 
     def answer(found: Mapping[tuple[str, int], Any]) -> Any:
-        told = tuple(
+        ongoing = tuple(
             module.OngoingTopicReassignment(
                 name=name,
                 partitions=tuple(
@@ -89,7 +79,7 @@ def _list(node: ControllerNode, request: Request) -> Future[Any]:
             )
             for name, group in groupby(sorted(found.items(), key=lambda item: item[0]), key=lambda item: item[0][0])
         )  # fmt: skip
-        return response_to(request, error_code=ErrorCode.NONE, error_message=None, topics=told)
+        return response_to(request, error_message=None, topics=ongoing)
 
     return then(node.controller.read(lambda image: list_partition_reassignments(image, names)), answer)
 
@@ -100,7 +90,9 @@ def _elect(node: ControllerNode, request: Request) -> Future[Any]:
     try:
         kind = ElectionType(int(getattr(asked, "election_type", ElectionType.PREFERRED.value)))
     except ValueError:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"There is no election of type {asked.election_type}.") from None
+        raise ControllerApiError(
+            ErrorCode.INVALID_REQUEST, f"There is no election of type {asked.election_type}."
+        ) from None
     topics = asked.topic_partitions
     names = None if topics is None else [(topic.topic, int(one)) for topic in topics for one in topic.partitions]
 
@@ -136,4 +128,12 @@ def _elected(request: Request, topics: Iterable[tuple[str, Iterable[tuple[int, A
         )
         for name, partitions in topics
     )  # fmt: skip
-    return response_to(request, error_code=ErrorCode.NONE, replica_election_results=results)
+    return response_to(request, replica_election_results=results)
+
+
+PARTITION_HANDLERS: Final[Handlers] = {
+    "alter_partition_reassignments": _reassign,
+    "list_partition_reassignments": _list,
+    "elect_leaders": _elect,
+}
+"""The handlers of AlterPartitionReassignments, ListPartitionReassignments and ElectLeaders."""

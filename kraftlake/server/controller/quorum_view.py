@@ -69,9 +69,8 @@ class QuorumView(MetadataPublisher):
         version = self.image.features.metadata_version
         if version is not None:
             finalized[METADATA_VERSION] = version.level
-        supported = {name: range(levels.min, levels.max + 1) for name, levels in SUPPORTED.items()}
         epoch = self.image.offset if version is not None else -1
         finalized.pop(KRAFT_VERSION, None)
         return NodeFeatures(
-            supported=supported, finalized={name: level for name, level in finalized.items() if level}, epoch=epoch
+            supported=SUPPORTED, finalized={name: level for name, level in finalized.items() if level}, epoch=epoch
         )

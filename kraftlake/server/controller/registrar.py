@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest, register_controller
-from kraftlake.controller.errors import ControllerApiError
-from kraftlake.image.endpoint import Endpoint
-from kraftlake.protocol.abort import Abort
-from kraftlake.protocol.address import Address
+from kraftlake.protocol.broker_requests import end_points_as, feature_levels_as
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.ids import wire_id
-from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_error import NodeError
-from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.log import get_logger
 from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.leader_task import ANSWER_SECONDS, LeaderTask
 from kraftlake.server.controller.quorum_view import NOBODY
 
-_BACKOFF: Final = Backoff(base=0.1, cap=5.0)
-_ANSWER_SECONDS: Final = 5.0
 
-
-class Registrar:
-    """Registers until the image has the registration, in a thread, from `start` to `close`.
+class Registrar(LeaderTask):
+    """Registers until the image has the registration.
 
     The active controller registers itself; a standby sends a request to the active controller's listener named
     `listener`, or, if the log does not show the active one, to those of all others. `end` gets the reason if another
@@ -40,45 +33,21 @@ class Registrar:
         listener: str,
         end: Callable[[str], object],
     ) -> None:
-        self._node = node
+        super().__init__("controller-registration", node, listener=listener)
         self._registration = registration
-        self._listener = listener
         self._end = end
-        self._abort = Abort()
-        self._connect = NodeConnector(timeout=_ANSWER_SECONDS)
-        self._changed = threading.Event()
-        self._closing = threading.Event()
         self._was_registered = False
         self._log = get_logger(__name__).bind(controller=node.node_id)
-        self._thread = threading.Thread(target=self._run, name="controller-registration", daemon=True)
-        node.view.listeners.append(self._changed.set)
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+    def _work(self) -> bool:
+        """Register if that is due; the next image shows the success."""
+        if self._is_due():
+            self._register()
+        return False
 
-    def close(self) -> None:
-        """End the thread, including a pending wait for another controller."""
-        self._closing.set()
-        self._abort.set()
-        self._changed.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        failures = 0
-        while not self._closing.is_set():
-            self._changed.clear()
-            try:
-                if self._is_due():
-                    self._register()
-                failures = 0
-            except (NodeError, ControllerApiError, TimeoutError) as fault:
-                failures += 1
-                if failures & (failures - 1) == 0:  # ever more rarely
-                    self._log.warning("not_registered", failures=failures, cause=str(fault))
-            self._changed.wait(_BACKOFF.pause(failures, 0.5) if failures else None)
-            if failures:
-                self._closing.wait(_BACKOFF.base)
+    def _failed(self, failures: int, fault: Exception) -> None:
+        if failures & (failures - 1) == 0:  # ever more rarely
+            self._log.warning("not_registered", failures=failures, cause=str(fault))
 
     def _is_due(self) -> bool:
         """Whether the registration is missing, and a controller that can write it is known."""
@@ -99,55 +68,31 @@ class Registrar:
 
     def _register(self) -> None:
         """Register. Raises NodeError, ControllerApiError or TimeoutError on failure."""
-        if self._node.controller.is_active:
-            done = self._node.controller.submit(lambda state: register_controller(state, self._registration))
-            done.result(_ANSWER_SECONDS)
+        node = self._node
+        if node.controller.is_active:
+            done = node.controller.submit(lambda state: register_controller(state, self._registration))
+            done.result(ANSWER_SECONDS)
             return
-        leader_id, endpoints = self._node.view.leader_id, self._node.view.endpoints(self._listener)
-        if leader_id == NOBODY and self._node.view.leader.epoch > 0:
-            self._ask_all(endpoints)  # the log was trimmed past the leader's claim: any of them may be the one
+        leader_id, others = node.view.leader_id, self._addresses()
+        if leader_id == NOBODY and node.view.leader.epoch > 0:
+            if others:  # the log was trimmed past the leader's claim: any of them may be the one
+                self._leader.ask(others.values(), self._ask)
             return
-        if leader_id == self._node.node_id or leader_id not in self._node.view.image.cluster.controllers:
+        if leader_id == node.node_id or leader_id not in node.view.image.cluster.controllers:
             return  # a later image tells who leads and where: the active controller registers itself
-        if leader_id not in endpoints:
+        if leader_id not in others:
             raise NodeError(f"Controller {leader_id}, which leads, has no listener {self._listener}.")
-        self._ask(endpoints[leader_id])
+        self._ask(self._leader.at(others[leader_id]))
 
-    def _ask_all(self, endpoints: Mapping[int, Endpoint]) -> None:
-        refused: NodeError | None = None
-        for id_, endpoint in endpoints.items():
-            if id_ == self._node.node_id:
-                continue
-            try:
-                self._ask(endpoint)
-            except NodeError as fault:
-                refused = fault
-            else:
-                return
-        if refused is not None:
-            raise refused
-
-    def _ask(self, endpoint: Endpoint) -> None:
-        with self._connect(Address(endpoint.host, endpoint.port), abort=self._abort) as client:
-            answer = client.ask("controller_registration", range(1), self._request)
+    def _ask(self, client: NodeClient) -> None:
+        answer = client.ask("controller_registration", range(1), self._request)
         if answer.error_code != ErrorCode.NONE:
-            raise NodeError(f"{endpoint.host}:{endpoint.port} refuses the registration: {answer.error_code.name}.")
+            raise NodeError(f"{client.address} refuses the registration: {answer.error_code.name}.")
 
     def _request(self, module: Any) -> Any:
         asked = self._registration
         return module.ControllerRegistrationRequest(
             controller_id=asked.controller_id, incarnation_id=wire_id(asked.incarnation_id), zk_migration_ready=False,
-            listeners=tuple(
-                module.Listener(
-                    name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol
-                )
-                for one in asked.listeners
-            ),
-            features=tuple(
-                module.Feature(
-                    name=one.name, min_supported_version=one.min_supported_version,
-                    max_supported_version=one.max_supported_version,
-                )
-                for one in asked.features
-            ),
+            listeners=end_points_as(module.Listener, asked.listeners),
+            features=feature_levels_as(module.Feature, asked.features),
         )  # fmt: skip

@@ -16,8 +16,8 @@ import numpy as np
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import encode_batch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.runtime.event_queue import FunctionEvent, KafkaEventQueue

@@ -9,13 +9,12 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, Final
 
 import attrs
 
 from kraftlake.controller.configs.config_schema import fallback_sources
-from kraftlake.controller.errors import ApiError
+from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.replication.topics import (
     CLUSTER_METADATA_TOPIC,
     CreatableTopic,
@@ -31,9 +30,9 @@ from kraftlake.image.kafka_names import AclOperation, ResourceType
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.records.uuid import Uuid
-from kraftlake.server.controller.controller_node import ControllerNode
+from kraftlake.server.controller.controller_node import ControllerNode, Handlers
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import Handler, RefusedError, response_to
+from kraftlake.server.requests.handlers import response_to
 from kraftlake.server.requests.messages import of_version
 from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
@@ -43,15 +42,6 @@ _DEFAULT_CONFIG: Final = 5
 _NOT_ALLOWED: Final = "The client is not allowed this on the topic."
 _WITH_OWN_ERROR: Final = 3
 """The first version of DeleteTopics with TOPIC_DELETION_DISABLED."""
-
-
-def topic_handlers(node: ControllerNode) -> Mapping[str, Handler]:
-    """The handlers of CreateTopics, DeleteTopics and CreatePartitions."""
-    return {
-        "create_topics": Handler(begin=partial(_create, node)),
-        "delete_topics": Handler(begin=partial(_delete, node)),
-        "create_partitions": Handler(begin=partial(_add, node)),
-    }
 
 
 def _may(node: ControllerNode, request: Request, operation: AclOperation, names: Iterable[str]) -> set[str]:
@@ -70,7 +60,7 @@ def _create(node: ControllerNode, request: Request) -> Future[Any]:
     allowed = names
     if not node.authorization.allows_on_cluster(request.peer, AclOperation.CREATE):
         allowed = _may(node, request, AclOperation.CREATE, names)
-    told_anyway = {CLUSTER_METADATA_TOPIC, *_repeated(topic.name for topic in asked.topics)}
+    always_answered = {CLUSTER_METADATA_TOPIC, *_repeated(topic.name for topic in asked.topics)}
     described = _may(node, request, AclOperation.DESCRIBE_CONFIGS, names - {CLUSTER_METADATA_TOPIC})
     topics = [
         CreatableTopic(
@@ -80,7 +70,7 @@ def _create(node: ControllerNode, request: Request) -> Future[Any]:
             configs={config.name: config.value for config in topic.configs},
         )
         for topic in asked.topics
-        if topic.name in allowed | told_anyway
+        if topic.name in allowed | always_answered
     ]  # fmt: skip
 
     def create(state: ControllerState) -> ControllerResult[Any]:
@@ -97,7 +87,7 @@ def _create(node: ControllerNode, request: Request) -> Future[Any]:
             for name, one in made.items()
         ]  # fmt: skip
         failure = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, _NOT_ALLOWED)
-        results += [_result(request, name, failure) for name in sorted(names - allowed - told_anyway)]
+        results += [_result(request, name, failure) for name in sorted(names - allowed - always_answered)]
         return response_to(request, topics=tuple(results))
 
     return node.run(create, answer, timeout=asked.timeout)
@@ -157,8 +147,8 @@ def _add(node: ControllerNode, request: Request) -> Future[Any]:
 
     def answer(errors: Mapping[str, ApiError]) -> Any:
         failure = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        told = {**errors, **{name: failure for name in names if name not in allowed | repeated}}
-        return response_to(request, results=tuple(_partitions(request, name, error) for name, error in told.items()))
+        results = {**errors, **{name: failure for name in names if name not in allowed | repeated}}
+        return response_to(request, results=tuple(_partitions(request, name, error) for name, error in results.items()))
 
     return node.run(
         lambda state: create_partitions(state, topics, validate_only=asked.validate_only), answer,
@@ -184,7 +174,7 @@ def _delete(node: ControllerNode, request: Request) -> Future[Any]:
         disabled = (
             ErrorCode.TOPIC_DELETION_DISABLED if request.version >= _WITH_OWN_ERROR else ErrorCode.INVALID_REQUEST
         )
-        raise RefusedError(disabled, "Topic deletion is disabled: delete.topic.enable is false.")
+        raise ControllerApiError(disabled, "Topic deletion is disabled: delete.topic.enable is false.")
     asked = [(topic, kafka_id(id_)) for topic, id_ in _topics_of(request)]
     on_all = node.authorization.allows_on_cluster(request.peer, AclOperation.DELETE)
 
@@ -269,3 +259,11 @@ def _chosen(
         else:
             found[topic.id] = name
     return answers, found
+
+
+TOPIC_HANDLERS: Final[Handlers] = {
+    "create_topics": _create,
+    "delete_topics": _delete,
+    "create_partitions": _add,
+}
+"""The handlers of CreateTopics, DeleteTopics and CreatePartitions."""

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
 
-from kraftlake.image.kafka_names import AclOperation, ResourceType
+from kraftlake.image.kafka_names import CLUSTER_NAME, AclOperation, ResourceType
 from kraftlake.publisher.authorizer import Action, StandardAuthorizer
 from kraftlake.server.requests.dispatcher import Peer
 
-CLUSTER_NAME: Final = "kafka-cluster"
 """The only resource of the type CLUSTER."""
+
+
+NOT_ASKED_FOR: Final = -(2**31)
+"""The value of the authorized operations in an answer if the client did not request them."""
+_OPERATIONS: Final[Mapping[ResourceType, Sequence[AclOperation]]] = {
+    ResourceType.TOPIC: (
+        AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.DELETE,
+        AclOperation.ALTER, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        AclOperation.CREATE, AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE, AclOperation.ALTER, AclOperation.DESCRIBE,
+    ),
+}  # fmt: skip
+"""Supported operations. Source: org.apache.kafka.security.authorizer.AclEntry.supportedOperations."""
 
 
 @attrs.frozen
@@ -33,3 +48,17 @@ class Authorization:
     def allows_on_cluster(self, peer: Peer, operation: AclOperation) -> bool:
         """Whether the peer may perform the operation on the cluster. Raises as `allows`."""
         return self.allows(peer, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def operations(self, peer: Peer, resource_type: ResourceType, name: str) -> int:
+        """The operations on a topic or the cluster that are allowed to the peer, as a bit field.
+
+        Source: AuthHelper.authorizedOperations.
+        """
+        operations = _OPERATIONS[resource_type]
+        return sum(1 << int(one) for one in operations if self.allows(peer, one, resource_type, name))
+
+    def operations_on_cluster(self, peer: Peer) -> int:
+        """The operations on the cluster that are allowed to the peer; none if it may not describe the cluster."""
+        if not self.allows_on_cluster(peer, AclOperation.DESCRIBE):
+            return 0
+        return self.operations(peer, ResourceType.CLUSTER, CLUSTER_NAME)

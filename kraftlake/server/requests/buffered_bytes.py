@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-
-class Abortable(Protocol):
-    """An object that can be ended at once."""
-
-    def abort(self) -> None:
-        """End the transfer."""
+from collections.abc import Callable
 
 
 class BufferedBytes:
@@ -20,18 +13,18 @@ class BufferedBytes:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._held: dict[Abortable, int] = {}
-        """The bytes held by each transfer, in the order in which the transfers began."""
+        self._held: dict[Callable[[], None], int] = {}
+        """The bytes held by each transfer, by the function that aborts it, in the order in which they began."""
         self.total = 0
 
-    def hold(self, owner: Abortable, size: int) -> None:
-        """Set the number of bytes that an owner's transfer holds; 0 ends it."""
-        self.total += size - self._held.get(owner, 0)
+    def hold(self, abort: Callable[[], None], size: int) -> None:
+        """Set the number of bytes that a transfer holds, which `abort` ends; 0 if it is over."""
+        self.total += size - self._held.get(abort, 0)
         if size:
-            self._held[owner] = size
+            self._held[abort] = size
         else:
-            self._held.pop(owner, None)
+            self._held.pop(abort, None)
         while self.total > self._most:
             oldest = next(iter(self._held))
             self.hold(oldest, 0)
-            oldest.abort()
+            oldest()

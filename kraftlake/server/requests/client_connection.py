@@ -83,7 +83,7 @@ class ClientConnection(asyncio.Protocol):
             self._is_pending = False
         self._unsent = 0
         self._frames.clear()
-        self._buffered.hold(self, 0)
+        self._buffered.hold(self.abort, 0)
         self._ended(self)
 
     def close(self) -> None:
@@ -146,11 +146,11 @@ class ClientConnection(asyncio.Protocol):
             self._is_pending = True
             self._wakes_loop = self._frames.size > 0 or not transport.is_reading()
         self._used = self._loop.time()
-        self._buffered.hold(self, 0)  # what is held from here on is of the next request
+        self._buffered.hold(self.abort, 0)  # what is held from here on is of the next request
         self._queue.put(frame, self.peer, partial(self._respond, self._number))
 
     def _hold(self) -> None:
-        self._buffered.hold(self, self._frames.held + self._unsent)
+        self._buffered.hold(self.abort, self._frames.held + self._unsent)
 
     def _respond(self, number: int, answer: bytes | None) -> None:
         """Take an answer, from any thread; only the first counts."""

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import attrs
 from kio.static.constants import EntityType
 
+from kraftlake.controller.errors import ControllerApiError
+from kraftlake.image.endpoint import VersionRange
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import MessageScan
 from kraftlake.protocol.node_client import REQUEST_HEADER
@@ -44,13 +48,15 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _HELD_MAX_BYTES: Final = 256 * 1024 * 1024
 _ELEMENT_BYTES: Final = 1024
 """The maximum memory of a list's element, from the reading of its request to the answer."""
+_WITHOUT_REASON: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT})
+"""The errors without a message for the client, as in Kafka."""
 _ZERO_IS_A_LEVEL: Final = 4
 """The first version of ApiVersions in which a client accepts 0 as a level (KIP-1022)."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class Peer:
-    """The sender of the requests of a connection: its listener, IP address and principal.
+    """The sender of the requests of one connection: its listener, IP address and principal.
 
     `forwarded` is set if a broker has forwarded this client's request (KIP-590).
     """
@@ -120,19 +126,26 @@ class Request:
         self._respond(None)
 
 
-@attrs.frozen(kw_only=True)
-class Api:
-    """A served API: its versions, and the handler of its requests."""
+Answering: TypeAlias = Any | Future[Any]
+"""A response as kio declares it, a future of one, or None where the handler answers by the request's own methods."""
 
-    versions: range
-    handle: Callable[[Request], None]
+
+@attrs.frozen(kw_only=True)
+class Handler:
+    """The handler of an API's requests, and the versions that are served; None for all versions of kio.
+
+    `begin` raises ControllerApiError, or its future has it, if the request is refused as a whole.
+    """
+
+    begin: Callable[[Request], Answering]
+    versions: range | None = None
 
 
 @attrs.frozen(kw_only=True)
 class NodeFeatures:
     """The features in an ApiVersions response: the levels that the node supports, and the finalized levels."""
 
-    supported: Mapping[str, range] = attrs.field(factory=dict)
+    supported: Mapping[str, VersionRange] = attrs.field(factory=dict)
     finalized: Mapping[str, int] = attrs.field(factory=dict)
     epoch: int = -1
     """The offset of the image with the finalized levels; −1 while unknown."""
@@ -145,7 +158,7 @@ def _names_software(asked: Any) -> bool:
 
 
 class Dispatcher:
-    """Decodes requests and dispatches them: ApiVersions to itself, and each API of `apis` to its handler.
+    """Decodes requests and dispatches them: ApiVersions to itself, and each other API to its handler.
 
     A request of another API or version closes the connection, as in Kafka; an unknown version of ApiVersions is
     answered in version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions alone. `features` are part of the
@@ -155,12 +168,13 @@ class Dispatcher:
 
     def __init__(
         self,
-        apis: Mapping[str, Api],
+        handlers: Mapping[str, Handler],
         *,
         features: Callable[[], NodeFeatures] = NodeFeatures,
         tell: Callable[[str, BaseException], None],
     ) -> None:
-        self._apis = dict(apis)
+        self._handlers = dict(handlers)
+        self._served = {name: handler.versions or versions_of(name) for name, handler in handlers.items()}
         self._features = features
         self._tell = tell
         self.held = HeldMemory(_HELD_MAX_BYTES)
@@ -178,12 +192,33 @@ class Dispatcher:
 
     def _serve(self, request: Request) -> None:
         try:
-            self._apis[request.name].handle(request)
+            answer = self._handlers[request.name].begin(request)
+            if isinstance(answer, Future):
+                answer.add_done_callback(partial(self._done, request))
+            elif answer is not None:
+                request.answer(answer)
         except Exception as fault:
-            self._tell("request_failed", fault)
-            if isinstance(fault, AuthorizerNotReadyError):
-                request.close()
+            self._refuse(request, fault)
+
+    def _done(self, request: Request, future: Future[Any]) -> None:
+        fault = future.exception()
+        try:
+            if fault is None:
+                request.answer(future.result())
             else:
+                self._refuse(request, fault)
+        except Exception as failed:
+            self._tell("request_failed", failed)
+            request.close()
+
+    def _refuse(self, request: Request, fault: BaseException) -> None:
+        match fault:
+            case AuthorizerNotReadyError():
+                request.close()
+            case ControllerApiError():
+                request.fail(fault.error, None if fault.error in _WITHOUT_REASON else fault.message)
+            case _:
+                self._tell("request_failed", fault)
                 request.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _read(self, frame: bytes, scan: MessageScan, peer: Peer, respond: Respond) -> Request | None:
@@ -196,8 +231,7 @@ class Dispatcher:
         if name == _API_VERSIONS:
             respond(self._api_versions(frame, version, correlation))
             return None
-        api = self._apis.get(name or "")
-        if name is None or api is None or version not in api.versions:
+        if name is None or version not in self._served.get(name, ()):
             respond(None)
             return None
         body = scanned_request_in(frame, scan)
@@ -221,10 +255,9 @@ class Dispatcher:
         response = entity(_API_VERSIONS, version if is_known else 0, EntityType.response)
         module = import_module(response.__module__)
         if is_known and not _names_software(request_in(frame)):
-            told = of_version(response, error_code=ErrorCode.INVALID_REQUEST, api_keys=(), throttle_time=AT_ONCE)
-            return encoded(correlation, told, flexible_header=False)
-        served = {name: api.versions for name, api in self._apis.items()} if is_known else {}
-        served[_API_VERSIONS] = versions_of(_API_VERSIONS)
+            answer = of_version(response, error_code=ErrorCode.INVALID_REQUEST, api_keys=(), throttle_time=AT_ONCE)
+            return encoded(correlation, answer, flexible_header=False)
+        served = {**(self._served if is_known else {}), _API_VERSIONS: versions_of(_API_VERSIONS)}
         keys = {
             name: int(entity(name, versions[0], EntityType.request).__api_key__) for name, versions in served.items()
         }
@@ -233,9 +266,9 @@ class Dispatcher:
             features = self._features()
             more = {
                 "supported_features": tuple(
-                    module.SupportedFeatureKey(name=name, min_version=levels[0], max_version=levels[-1])
+                    module.SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
                     for name, levels in features.supported.items()
-                    if version >= _ZERO_IS_A_LEVEL or levels[0] > 0
+                    if version >= _ZERO_IS_A_LEVEL or levels.min > 0
                 ),
                 "finalized_features": tuple(
                     module.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
@@ -243,7 +276,7 @@ class Dispatcher:
                 ),
                 "finalized_features_epoch": features.epoch,
             }
-        told = of_version(
+        answer = of_version(
             response,
             error_code=ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION,
             api_keys=tuple(
@@ -253,4 +286,4 @@ class Dispatcher:
             throttle_time=AT_ONCE,
             **more,
         )
-        return encoded(correlation, told, flexible_header=False)
+        return encoded(correlation, answer, flexible_header=False)

@@ -86,11 +86,11 @@ def _response(
     `whole` is its error if that is a different one.
     """
     values: dict[str, Any] = {}
-    wanted, told = lists[0] if lists else ("", "")
+    list_asked, list_answered = lists[0] if lists else ("", "")
     for field in _fields(kind):
         name = field.name
-        if name == told:
-            parts = _value(asked, wanted) or ()
+        if name == list_answered:
+            parts = _value(asked, list_asked) or ()
             values[name] = tuple(_response(field.element, one, lists[1:], error, message) for one in parts)
         elif name == "error_code":
             values[name] = error if whole is None else whole

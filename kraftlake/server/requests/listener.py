@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -29,18 +30,26 @@ class RequestListener:
     """Accepts connections from `start` to `close`, and passes their requests to a few handler threads.
 
     `handle` is that of a `Dispatcher`: it gets a frame, its sender, and a function that takes the answer, see
-    `Respond`; only the first answer to a request counts. The requests of a connection are handled in order, the next
-    one after the answer to the last; those of several connections at the same time. The limits bound connections and
-    memory, so that no client can starve others. The sockets belong to an asyncio loop in a separate thread. Source:
-    kafka.network.SocketServer.
+    `Respond`; only the first answer to a request counts. `ended` gets the sender of each connection at its end. The
+    requests of a connection are handled in order, the next one after the answer to the last; those of several
+    connections at the same time. The limits bound connections and memory, so that no client can starve others. The
+    sockets belong to an asyncio loop in a separate thread. Source: kafka.network.SocketServer.
     """
 
     def __init__(
-        self, name: str, host: str, port: int, handle: Handle, *, limits: ListenerLimits | None = None
+        self,
+        name: str,
+        host: str,
+        port: int,
+        handle: Handle,
+        *,
+        limits: ListenerLimits | None = None,
+        ended: Callable[[Peer], object] = lambda _: None,
     ) -> None:
         self._name = name
         self._where = (host, port)
         self._handle = handle
+        self._peer_ended = ended
         self.limits = limits or ListenerLimits()
         """The limits of the listener."""
         self._running: _Running | None = None
@@ -75,7 +84,7 @@ class RequestListener:
         """Start to listen. Raises EnvironmentFaultError where that is not possible."""
         assert self._running is None, "it is started once"
         bound = bound_socket(*self._where, self.limits)
-        self._running = _Running(self._name, bound, self._handle, self.limits)
+        self._running = _Running(self._name, bound, self._handle, self.limits, self._peer_ended)
         self._running.start()
 
     def close(self) -> None:
@@ -92,8 +101,16 @@ class RequestListener:
 class _Running:
     """The state of a running listener; everything but `start` and `close` runs in the loop's thread."""
 
-    def __init__(self, name: str, bound: socket.socket, handle: Handle, limits: ListenerLimits) -> None:
+    def __init__(
+        self,
+        name: str,
+        bound: socket.socket,
+        handle: Handle,
+        limits: ListenerLimits,
+        peer_ended: Callable[[Peer], object],
+    ) -> None:
         self._name = name
+        self._peer_ended = peer_ended
         self._socket = bound
         self.port = int(bound.getsockname()[1])
         self._limits = limits
@@ -215,6 +232,7 @@ class _Running:
         if connection not in self.connections:
             return
         self.connections.remove(connection)
+        self._peer_ended(connection.peer)
         self._by_host[connection.peer.host] -= 1
         if not self._by_host[connection.peer.host]:
             del self._by_host[connection.peer.host]

@@ -128,6 +128,16 @@ def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:
     return buffer.getvalue()
 
 
+def encoded_request(body: Any, *, correlation: int = 0, client_id: bytes | None = None) -> bytes:
+    """Encode a request, in kio's class, after its header."""
+    buffer = io.BytesIO()
+    size = -1 if client_id is None else len(client_id)
+    buffer.write(REQUEST_HEADER.pack(body.__api_key__, body.__version__, correlation, size) + (client_id or b""))
+    buffer.write(b"\0" if body.__flexible__ else b"")
+    entity_writer(type(body))(buffer, body)
+    return buffer.getvalue()
+
+
 def of_version(kind: Any, **values: Any) -> Any:
     """Return an instance with the values that its version has."""
     names = _field_names(kind)

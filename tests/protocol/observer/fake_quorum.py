@@ -20,7 +20,8 @@ from kio.static.primitive import i16, i32, i32Timedelta, i64, u16
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
+from kraftlake.protocol.observer.requests import FetchedLogPart
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from tests.protocol.fake_nodes import CLUSTER_ID, encoded, frame, receive_frame, serving
 from tests.protocol.observer.model_quorum import ModelQuorum
 
@@ -116,7 +117,7 @@ class FakeQuorum:
         at = OffsetAndEpoch(offset=int(asked.fetch_offset), epoch=int(asked.last_fetched_epoch))
         answer = self.model.answer(at, epoch=int(asked.current_leader_epoch), max_batches=2)
         if node != self.model.leader and answer.error == ErrorCode.NONE:
-            answer = FetchAnswer(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=answer.leader)
+            answer = FetchedLogPart(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=answer.leader)
         error = answer.error if self.refusal == ErrorCode.NONE else self.refusal
         options: dict[str, Any] = {}
         if answer.diverging is not None:

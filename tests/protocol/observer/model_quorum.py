@@ -9,9 +9,10 @@ import attrs
 from kraftlake.protocol.describe import Leader
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.observer.raw_batch import RawBatch, split_batches
-from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
+from kraftlake.protocol.observer.requests import FetchedLogPart
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.serde import encode_value
 
 _VALUE = encode_value(NoOpRecord(), 0)
@@ -86,14 +87,14 @@ class ModelQuorum:
         if self.committed and self.committed[-1].epoch == self.epoch:
             self.high_watermark = max(self.high_watermark, self.committed[-1].last_offset + 1)
 
-    def answer(self, at: OffsetAndEpoch, *, epoch: int, max_batches: int = 100) -> FetchAnswer:
+    def answer(self, at: OffsetAndEpoch, *, epoch: int, max_batches: int = 100) -> FetchedLogPart:
         """As KafkaRaftClient.tryCompleteFetchRequest and KafkaRaftLog.validateOffsetAndEpoch."""
         here = Leader(id=self.leader, epoch=self.epoch, address=None)
         if epoch < 0 or at.epoch < 0:
-            return FetchAnswer(error=ErrorCode.INVALID_REQUEST, leader=here)
+            return FetchedLogPart(error=ErrorCode.INVALID_REQUEST, leader=here)
         if epoch != self.epoch:
             error = ErrorCode.FENCED_LEADER_EPOCH if epoch < self.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-            return FetchAnswer(error=error, leader=here)
+            return FetchedLogPart(error=error, leader=here)
         facts = {"error": ErrorCode.NONE, "leader": here, "high_watermark": self.high_watermark}
         log = self.logs[self.leader]
         start = OffsetAndEpoch(offset=self.log_start_offset, epoch=self.log_start_epoch)
@@ -102,12 +103,12 @@ class ModelQuorum:
             or (at.offset == start.offset and at != start)
             or at.epoch < self.snapshot.epoch
         ):
-            return FetchAnswer(**facts, snapshot=self.snapshot, log_start_offset=self.log_start_offset)
+            return FetchedLogPart(**facts, snapshot=self.snapshot, log_start_offset=self.log_start_offset)
         epoch_, end = self._end_of_epoch(log, at.epoch)
         if at.offset and (epoch_ != at.epoch or end < at.offset):
-            return FetchAnswer(**facts, diverging=OffsetAndEpoch(offset=end, epoch=epoch_))
+            return FetchedLogPart(**facts, diverging=OffsetAndEpoch(offset=end, epoch=epoch_))
         batches = tuple(b for b in log if b.last_offset >= at.offset)[:max_batches]
-        return FetchAnswer(**facts, batches=batches, log_start_offset=self.log_start_offset)
+        return FetchedLogPart(**facts, batches=batches, log_start_offset=self.log_start_offset)
 
     @staticmethod
     def _end_of_epoch(log: Sequence[RawBatch], epoch: int) -> tuple[int, int]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +8,8 @@ from kraftlake.protocol.describe import Leader
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
 from kraftlake.protocol.observer.raw_batch import RawBatch
-from kraftlake.protocol.observer.requests import FetchAnswer, OffsetAndEpoch
+from kraftlake.protocol.observer.requests import FetchedLogPart
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.runtime.errors import CorruptDataError
 from tests.protocol.observer.model_quorum import ModelQuorum, raw_batch
 
@@ -17,8 +17,8 @@ LEADER = Leader(id=1, epoch=3, address=None)
 START = OffsetAndEpoch(offset=0, epoch=0)
 
 
-def answer(*batches: RawBatch, high_watermark: int = -1, diverging: OffsetAndEpoch | None = None) -> FetchAnswer:
-    return FetchAnswer(
+def answer(*batches: RawBatch, high_watermark: int = -1, diverging: OffsetAndEpoch | None = None) -> FetchedLogPart:
+    return FetchedLogPart(
         error=ErrorCode.NONE, leader=LEADER, high_watermark=high_watermark, diverging=diverging, batches=batches
     )
 
@@ -141,7 +141,7 @@ def test_and_where_a_leader_sends_snapshots_of_later_epochs_instead(steps: list[
     def fetch(max_batches: int = 100) -> None:
         at = log.asked
         answer = quorum.answer(
-            attrs.evolve(at, epoch=quorum.epoch) if at.epoch < 0 else at, epoch=quorum.epoch, max_batches=max_batches
+            at._replace(epoch=quorum.epoch) if at.epoch < 0 else at, epoch=quorum.epoch, max_batches=max_batches
         )
         if answer.snapshot is not None:
             log.pass_by(answer.snapshot)

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import Connection
-from kraftlake.protocol.describe import NoLeaderError, OtherClusterError
+from kraftlake.protocol.describe import OtherClusterError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
-from kraftlake.protocol.node_error import AuthenticationError, NodeError
+from kraftlake.protocol.node_error import AuthenticationError, NodeError, NoLeaderError
 from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotGoneError, SnapshotNeededError
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum
 

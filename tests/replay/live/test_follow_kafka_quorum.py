@@ -24,8 +24,8 @@ from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 from kraftlake.protocol.observer.raw_batch import RawBatch
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import encode_batch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.queries.quorum_report import describe_quorum
 from tests.kafka_node import SMALL_LOG, KafkaNode, started_node, started_nodes
 from tests.replay.following import PATIENCE, ROOT, change_topics, check_same, following, position

@@ -10,13 +10,12 @@ import pytest
 from kraftlake.api import open_source
 from kraftlake.kafka_files.writer import write_checkpoint
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.protocol.describe import NoLeaderError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_connector import NodeConnector
-from kraftlake.protocol.node_error import NodeError
-from kraftlake.protocol.observer.quorum_observer import OlderLeaderError, QuorumObserver, SnapshotNeededError
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
+from kraftlake.protocol.node_error import NodeError, NoLeaderError, OlderLeaderError
+from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
 from kraftlake.records.batch import encode_batch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.live.follow_quorum import QuorumFollower
 from kraftlake.replay.live.open_quorum import mirror_quorum

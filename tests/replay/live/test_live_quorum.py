@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 import kraftlake
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import encode_batch
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.live.open_live import open_live
 from kraftlake.runtime.errors import OffsetError, UsageError
 from tests.protocol.observer.fake_quorum import FakeQuorum

@@ -4,8 +4,7 @@ import threading
 
 import pytest
 
-from kraftlake.protocol.describe import NoLeaderError
-from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.node_error import NodeError, NoLeaderError
 from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.runtime.clock import ManualClock
 

@@ -21,6 +21,7 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_connector import NodeConnector
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import FencedLeaderEpochError, ReplicationError
 from kraftlake.replica_manager.fetch.fetch_session import FetchSession
@@ -32,7 +33,7 @@ from kraftlake.replica_manager.fetch.leader_end_point import (
     LeaderUnreachableError,
 )
 from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
-from kraftlake.replica_manager.logs.log_values import FetchIsolation, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import FetchIsolation
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from tests.replica_manager.scripted_node import AT_ONCE, EPOCH_ENDS, FETCH, LIST_OFFSETS, ScriptedNode
 

@@ -8,13 +8,13 @@ from structlog.testing import capture_logs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.fetch.fetch_session import FetchSession
 from kraftlake.replica_manager.fetch.fetch_states import ReplicaState
 from kraftlake.replica_manager.fetch.fetcher import InitialFetchState
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchResponse
 from kraftlake.replica_manager.logs.log_batch import log_batches
-from kraftlake.replica_manager.logs.log_values import OffsetAndEpoch
 from kraftlake.replica_manager.partition.follower import append_records_to_follower
 from kraftlake.replica_manager.partition.leader import FetchPartition, append_records_to_leader
 from simulator.data_batches import batch, old_message

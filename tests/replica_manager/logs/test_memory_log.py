@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.errors import (
     CorruptRecordError,
     InconsistentTopicIdError,
@@ -23,7 +24,6 @@ from kraftlake.replica_manager.logs.log_values import (
     AbortedTransaction,
     AppendOrigin,
     FetchIsolation,
-    OffsetAndEpoch,
     TimestampAndOffset,
 )
 from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog

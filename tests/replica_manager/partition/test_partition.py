@@ -6,6 +6,7 @@ import pytest
 
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.errors import (
     FencedLeaderEpochError,
@@ -17,7 +18,7 @@ from kraftlake.replica_manager.errors import (
     UnknownLeaderEpochError,
 )
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.log_values import FetchIsolation, OffsetAndEpoch
+from kraftlake.replica_manager.logs.log_values import FetchIsolation
 from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
 from kraftlake.replica_manager.logs.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import (

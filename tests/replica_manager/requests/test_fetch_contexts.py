@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest
-from kraftlake.replica_manager.logs.log_values import OffsetAndEpoch
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
 from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache

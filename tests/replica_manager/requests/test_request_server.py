@@ -9,9 +9,10 @@ import attrs
 import pytest
 
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.log_values import AppendOrigin, FetchIsolation, OffsetAndEpoch, TimestampAndOffset
+from kraftlake.replica_manager.logs.log_values import AppendOrigin, FetchIsolation, TimestampAndOffset
 from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
 from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
 from kraftlake.replica_manager.logs.timestamps import LATEST_TIMESTAMP

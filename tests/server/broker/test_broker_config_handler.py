@@ -12,9 +12,9 @@ from kraftlake.runtime.log import without_logs
 from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, BrokerConfig
 from kraftlake.server.broker.broker_config_handler import (
     BrokerConfigHandler,
-    heed_in_listener,
-    heed_in_logs,
-    heed_in_quotas,
+    reconfigure_listener,
+    reconfigure_logs,
+    reconfigure_quotas,
 )
 from kraftlake.server.node_config import ListenerAddress
 from kraftlake.server.requests.listener import RequestListener
@@ -32,10 +32,10 @@ class Handled:
         config = BrokerConfig(broker_id=1, lake="x", log_dirs=("d",), listener=LISTENER, settings=settings)
         self.logs = MemoryLogManager({"d": D1}, LogConfig())
         self.leader, self.follower = ReplicationQuota(ManualClock()), ReplicationQuota(ManualClock())
-        quotas = heed_in_quotas(leader_quota=self.leader, follower_quota=self.follower)
+        quotas = reconfigure_quotas(leader_quota=self.leader, follower_quota=self.follower)
         self.listener = RequestListener("PLAINTEXT", "127.0.0.1", 0, lambda *_: None)
-        listening = heed_in_listener(self.listener)
-        self.handler = BrokerConfigHandler(config.static_settings, listening, heed_in_logs(self.logs), quotas)
+        listening = reconfigure_listener(self.listener)
+        self.handler = BrokerConfigHandler(config.static_settings, listening, reconfigure_logs(self.logs), quotas)
 
     def set(self, name: str, **configs: str) -> None:
         self.handler.process_config_changes(name, {key.replace("_", "."): value for key, value in configs.items()})

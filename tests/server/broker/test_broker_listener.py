@@ -24,8 +24,8 @@ NOWHERE = Address("127.0.0.1", 1)
 
 
 @contextmanager
-def listening(neighbours: Sequence[Address] | None) -> Iterator[int]:
-    listener = BrokerListener("127.0.0.1", 0, lambda: neighbours)
+def listening(serving: Sequence[Address] | None) -> Iterator[int]:
+    listener = BrokerListener("127.0.0.1", 0, lambda: serving)
     listener.start()
     try:
         yield listener.port
@@ -46,7 +46,7 @@ def is_closed(connection: socket.socket) -> bool:
         return True
 
 
-def test_without_neighbours_a_client_learns_the_versions_and_that_it_leads_nothing() -> None:
+def test_without_serving_brokers_a_client_learns_the_versions_and_that_it_leads_nothing() -> None:
     with listening([]) as port:
         with NodeConnector()(Address("127.0.0.1", port)) as node:
             assert node.versions_of(1) == range(4, 19)
@@ -120,6 +120,7 @@ def test_a_neighbour_that_goes_away_takes_the_client_along() -> None:
 
 def test_where_no_neighbour_may_be_asked_nobody_is_answered() -> None:
     with listening(None) as port, connected(port) as client:
+        client.sendall(frame(framed("api_versions", 3, b"\1\1\0", flexible=True)))
         assert is_closed(client)
 
 

@@ -1,4 +1,4 @@
-"""What a broker that serves nobody says of its own configs, in the answer of a neighbour."""
+"""What a broker that serves nobody says of its own configs, in the answer of a serving broker."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def asked(version: int, *resources: tuple[int, str], names: tuple[str, ...] | No
     return framed("describe_configs", version, body.getvalue(), flexible=kind.__flexible__)
 
 
-def neighbours(frame: bytes, version: int, *results: tuple[int, str, ErrorCode]) -> bytes:
+def of_another(frame: bytes, version: int, *results: tuple[int, str, ErrorCode]) -> bytes:
     module: Any = __import__(f"kio.schema.describe_configs.v{version}.response", fromlist=["x"])
     made = module.DescribeConfigsResponse(
         throttle_time=i32Timedelta.parse(timedelta(milliseconds=5)),
@@ -72,7 +72,7 @@ def neighbours(frame: bytes, version: int, *results: tuple[int, str, ErrorCode])
 
 def described(configs: ConfigurationsImage, *names: str) -> dict[str, tuple[str | None, int, list[str]]]:
     frame = asked(4, (BROKER, "7"), names=names or None)
-    answer = neighbours(frame, 4, (BROKER, "7", ErrorCode.INVALID_REQUEST))
+    answer = of_another(frame, 4, (BROKER, "7", ErrorCode.INVALID_REQUEST))
     (result,) = read("describe_configs", 4, with_own_configs(frame, answer, CONFIG, configs)).results
     assert result.error_code == ErrorCode.NONE
     return {
@@ -82,11 +82,11 @@ def described(configs: ConfigurationsImage, *names: str) -> dict[str, tuple[str 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_its_configs_are_told_in_each_version_and_what_the_neighbour_says_of_the_rest_stays(version: int) -> None:
+def test_its_configs_are_told_in_each_version_and_what_the_other_says_of_the_rest_stays(version: int) -> None:
     resources = (TOPIC, "7"), (BROKER, "7"), (LOGGER, "7"), (BROKER, "8")
     frame = asked(version, *resources)
     errors = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, *[ErrorCode.INVALID_REQUEST] * 3
-    answer = neighbours(frame, version, *((*one, error) for one, error in zip(resources, errors, strict=True)))
+    answer = of_another(frame, version, *((*one, error) for one, error in zip(resources, errors, strict=True)))
     told = read("describe_configs", version, with_own_configs(frame, answer, CONFIG, image())).results
     assert [(one.resource_type, one.resource_name) for one in told] == [*resources]
     none = ErrorCode.NONE
@@ -100,7 +100,7 @@ def test_its_configs_are_told_in_each_version_and_what_the_neighbour_says_of_the
 
 def test_a_client_that_may_not_ask_is_told_nothing() -> None:
     frame = asked(4, (BROKER, "7"))
-    answer = neighbours(frame, 4, (BROKER, "7", ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    answer = of_another(frame, 4, (BROKER, "7", ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     assert with_own_configs(frame, answer, CONFIG, image()) == answer
 
 

@@ -21,8 +21,8 @@ from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.live.fetch_log import decoded
 from tests.cli.running import fault
 from tests.controller.kafka_rpc import KafkaRpc

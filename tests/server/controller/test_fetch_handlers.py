@@ -27,9 +27,9 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import read_batches
 from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.replay.loader.manifest import LeaderAndEpoch

@@ -7,9 +7,9 @@ from pathlib import Path
 import kraftlake
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.runtime.clock import SystemClock

@@ -20,9 +20,9 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver
-from kraftlake.protocol.observer.requests import OffsetAndEpoch
 from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter
 from kraftlake.records.metadata_records import BrokerEndpoint
+from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.replay.loader.quorum_state import QuorumState

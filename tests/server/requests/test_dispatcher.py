@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
+from kraftlake.image.endpoint import VersionRange
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import MOST_ELEMENTS
 from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.records.varint import uvarint
-from kraftlake.server.requests.dispatcher import Api, Dispatcher, NodeFeatures, Peer, Request
+from kraftlake.server.requests.dispatcher import Dispatcher, Handler, NodeFeatures, Peer, Request
 from kraftlake.server.requests.messages import entity, response_in
 from tests.memory import peak_memory
 
@@ -53,11 +54,11 @@ class Node:
         self.requests: list[Request] = []
         self.answers: list[bytes | None] = []
         self.told: list[str] = []
-        served = Api(versions=versions, handle=handle or self.requests.append)
+        served = Handler(versions=versions, begin=handle or self.requests.append)
         self.dispatcher = Dispatcher(
             {api: served},
             features=lambda: NodeFeatures(
-                supported={"metadata.version": range(7, 30), "group.version": range(2)},
+                supported={"metadata.version": VersionRange(7, 29), "group.version": VersionRange(0, 1)},
                 finalized={"metadata.version": 29}, epoch=12,
             ),
             tell=lambda event, _: self.told.append(event),

@@ -16,15 +16,14 @@ from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
 from kraftlake.server.broker.serving.context import ServingContext
-from kraftlake.server.broker.serving.fetch import FetchHandler, FetchLimits
+from kraftlake.server.broker.serving.fetch import FetchHandler
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.broker.serving.metadata import MetadataHandler
 from kraftlake.server.broker.serving.offsets import OffsetsHandler
 from kraftlake.server.broker.serving.produce import ProduceHandler
 from kraftlake.server.broker.serving.producer_ids import InitProducerIdHandler, ProducerIdManager
 from kraftlake.server.broker.serving.topic_creation import AutoTopicCreation
-from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import Answering, Handler
+from kraftlake.server.requests.dispatcher import Answering, Handler, Request
 
 _VERSIONS: Final = {"init_producer_id": range(6), "find_coordinator": range(1)}
 """The served versions of APIs of which kio knows more.
@@ -71,10 +70,11 @@ def broker_handlers(
 
     metadata = MetadataHandler(context, creation, most_partitions=config.value("max.request.partition.size.limit"))
     offsets = OffsetsHandler(context, server)
-    fetches = FetchLimits(fetch_max_bytes=config.value("fetch.max.bytes"))
     handlers: dict[str, Callable[[Request], Answering]] = {
         "produce": ProduceHandler(context, server),
-        "fetch": FetchHandler(context, server, sessions, limits=fetches, leader_quota=leader_quota),
+        "fetch": FetchHandler(
+            context, server, sessions, fetch_max_bytes=config.value("fetch.max.bytes"), leader_quota=leader_quota
+        ),
         "list_offsets": offsets.list_offsets,
         "offset_for_leader_epoch": offsets.offset_for_leader_epoch,
         "delete_records": offsets.delete_records,

@@ -5,16 +5,14 @@ Source: kafka.server.ConfigAdminManager.preprocess.
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import attrs
-from kio.serial import entity_writer
 
-from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, altered_value
+from kraftlake.controller.configs.alter_configs import OPERATIONS, ConfigOperation, OpType, altered_value
 from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.kafka_names import AclOperation
@@ -26,9 +24,8 @@ from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.serving.configs import ConfigsContext, is_node_id
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import AT_ONCE, of_version, response_in
-
-_OPERATIONS: Final = {kind.value: kind for kind in OpType}
+from kraftlake.server.requests.handlers import response_to
+from kraftlake.server.requests.messages import encoded_request, response_in
 
 
 class ConfigChangesHandler:
@@ -63,7 +60,8 @@ class ConfigChangesHandler:
             self._answer(request, answers)
             return
         body = replace(request.body, resources=tuple(taken))
-        frame = _frame_of(request, body)
+        correlation = REQUEST_HEADER.unpack_from(request.frame)[2]
+        frame = encoded_request(body, correlation=correlation)
 
         def respond(answer: bytes | None) -> None:
             if answer is None:
@@ -74,8 +72,7 @@ class ConfigChangesHandler:
         self._forwarding(attrs.evolve(request, body=body, frame=frame, respond=respond))
 
     def _answer(self, request: Request, answers: tuple[Any, ...]) -> None:
-        kind = getattr(request.module, "IncrementalAlterConfigsResponse", None) or request.module.AlterConfigsResponse
-        request.answer(of_version(kind, throttle_time=AT_ONCE, responses=answers))
+        request.answer(response_to(request, responses=answers))
 
     def _problem(self, request: Request, resource: Any) -> ApiError | None:
         """The error of a resource's changes; None if they are valid."""
@@ -115,7 +112,7 @@ def _altered(resource: ConfigResource, changes: Any, before: Mapping[str, str]) 
     """Return the settings after the changes of IncrementalAlterConfigs. Raises ControllerApiError."""
     after = dict(before)
     for one in changes:
-        operation = _OPERATIONS.get(_operation(one))
+        operation = OPERATIONS.get(_operation(one))
         if operation is None:
             raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"There is no operation {_operation(one)}.")
         value = altered_value(resource, one.name, after.pop(one.name, None), ConfigOperation(operation, one.value))
@@ -130,12 +127,3 @@ def _operation(one: Any) -> int:
 
 def _invalid(reason: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, reason)
-
-
-def _frame_of(request: Request, body: Any) -> bytes:
-    """Return the request with another body."""
-    key, version, correlation, _ = REQUEST_HEADER.unpack_from(request.frame)
-    frame = io.BytesIO()
-    frame.write(REQUEST_HEADER.pack(key, version, correlation, -1) + (b"\0" if body.__flexible__ else b""))
-    entity_writer(type(body))(frame, body)
-    return frame.getvalue()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from kraftlake.image.configurations_image import ConfigResource, ConfigurationsImage
-from kraftlake.image.kafka_names import AclOperation, ResourceType
+from kraftlake.image.kafka_names import CLUSTER_NAME, AclOperation, ResourceType
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.protocol.error_code import ErrorCode
@@ -21,9 +21,9 @@ from kraftlake.server.broker.config_descriptions import (
     selected,
 )
 from kraftlake.server.broker.effective_settings import parsed_text, value_text
-from kraftlake.server.requests.authorization import CLUSTER_NAME, Authorization
+from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import AT_ONCE, of_version
+from kraftlake.server.requests.handlers import response_to
 from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
 from kraftlake.settings.config_key import ConfigKey
 from kraftlake.settings.group_configs import GROUP_CONFIGS
@@ -103,7 +103,7 @@ class DescribeConfigsHandler:
                     resource_name=resource.resource_name, configs=configs,
                 )
             )  # fmt: skip
-        return of_version(module.DescribeConfigsResponse, throttle_time=AT_ONCE, results=tuple(results))
+        return response_to(request, results=tuple(results))
 
     def _topic(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
         name = str(resource.resource_name)

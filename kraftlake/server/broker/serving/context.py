@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import attrs
 
@@ -16,9 +16,6 @@ from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Peer, Request
 from kraftlake.server.requests.messages import of_version
-
-NOT_ASKED_FOR: Final = -(2**31)
-"""The value of the authorized operations in an answer if the client did not request them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -34,18 +31,6 @@ class ServingContext:
     def allows_on_topic(self, peer: Peer, operation: AclOperation, topic: str) -> bool:
         """Whether the peer may perform an operation on a topic."""
         return self.authorization.allows(peer, operation, ResourceType.TOPIC, topic)
-
-    def authorized_operations(self, peer: Peer, resource_type: ResourceType, name: str) -> int:
-        """The operations on a resource that are allowed to the peer, as a bit field.
-
-        Source: AuthHelper.authorizedOperations.
-        """
-        allowed = (
-            operation
-            for operation in _OPERATIONS[resource_type]
-            if self.authorization.allows(peer, operation, resource_type, name)
-        )
-        return sum(1 << operation for operation in allowed)
 
     def leader_endpoints(self, module: Any, partitions: Iterable[TopicPartition], listener: str) -> tuple[Any, ...]:
         """The addresses of the leaders of partitions (KIP-951), as kio's NodeEndpoint."""
@@ -66,19 +51,6 @@ class ServingContext:
         if known is None:
             return module.LeaderIdAndEpoch()
         return module.LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
-
-
-_OPERATIONS: Final[dict[ResourceType, Sequence[AclOperation]]] = {
-    ResourceType.TOPIC: (
-        AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.DELETE,
-        AclOperation.ALTER, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
-    ),
-    ResourceType.CLUSTER: (
-        AclOperation.CREATE, AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
-        AclOperation.IDEMPOTENT_WRITE, AclOperation.ALTER, AclOperation.DESCRIBE,
-    ),
-}  # fmt: skip
-"""Supported operations. Source: org.apache.kafka.security.authorizer.AclEntry.supportedOperations."""
 
 
 def fail_after_fault(request: Request) -> None:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-import attrs
-
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
@@ -24,7 +22,8 @@ from kraftlake.replica_manager.requests.fetch_serving import serve_fetch
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import AT_ONCE, of_version
+from kraftlake.server.requests.handlers import response_to
+from kraftlake.server.requests.messages import of_version
 
 _WITH_IDS: Final = 13
 """The first version of Fetch that names topics by id (KIP-516)."""
@@ -36,13 +35,6 @@ _ISOLATIONS: Final = (0, _COMMITTED)
 _MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _NOT_READ: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 """The errors with an empty list of aborted transactions in Kafka; for other errors the list is null."""
-
-
-@attrs.frozen(kw_only=True)
-class FetchLimits:
-    """Kafka's limits of the size of an answer, in bytes: `fetch.max.bytes`."""
-
-    fetch_max_bytes: int = 55 * 1024 * 1024
 
 
 class FetchHandler:
@@ -58,13 +50,13 @@ class FetchHandler:
         server: RequestServer,
         sessions: FetchManager,
         *,
-        limits: FetchLimits | None = None,
+        fetch_max_bytes: int = 55 * 1024 * 1024,
         leader_quota: ReplicationQuota | None = None,
     ) -> None:
         self._context = context
         self._server = server
         self._sessions = sessions
-        self._limits = limits or FetchLimits()
+        self._fetch_max_bytes = fetch_max_bytes
         self._leader_quota = leader_quota
 
     def __call__(self, request: Request) -> None:
@@ -106,7 +98,7 @@ class FetchHandler:
         body = request.body
         max_bytes = int(body.max_bytes)
         if replica_id < 0:
-            max_bytes = min(max_bytes, self._limits.fetch_max_bytes)
+            max_bytes = min(max_bytes, self._fetch_max_bytes)
         isolation = FetchIsolation.TXN_COMMITTED if int(body.isolation_level) else FetchIsolation.HIGH_WATERMARK
         return FetchParams(
             replica_id=replica_id,
@@ -178,9 +170,8 @@ class FetchHandler:
             self._context.leader_endpoints(module, moved, request.peer.listener) if moved and not is_follower else ()
         )
         request.answer(
-            of_version(
-                module.FetchResponse,
-                throttle_time=AT_ONCE,
+            response_to(
+                request,
                 error_code=error if error != ErrorCode.NONE else answer.error,
                 session_id=answer.session_id,
                 responses=responses,
@@ -242,7 +233,7 @@ def _partition_data(
     fields = dict(more)
     if one.diverging_epoch is not None and hasattr(module, "EpochEndOffset"):
         end = one.diverging_epoch
-        fields["diverging_epoch"] = module.EpochEndOffset(epoch=end.leader_epoch, end_offset=end.offset)
+        fields["diverging_epoch"] = module.EpochEndOffset(epoch=end.epoch, end_offset=end.offset)
     if one.preferred_read_replica is not None:
         fields["preferred_read_replica"] = one.preferred_read_replica
     aborted = tuple(

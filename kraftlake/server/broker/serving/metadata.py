@@ -7,21 +7,20 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.image.kafka_names import AclOperation, ResourceType
 from kraftlake.image.topics.topic_names import problem_of_name
+from kraftlake.protocol.describe import BROKERS, CONTROLLERS
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.ids import kafka_id, wire_id
 from kraftlake.publisher.metadata_responses import Cursor, PartitionMetadata, TopicMetadata
 from kraftlake.records.uuid import Uuid
-from kraftlake.server.broker.serving.context import NOT_ASKED_FOR, ServingContext
-from kraftlake.server.requests.authorization import CLUSTER_NAME
+from kraftlake.server.broker.serving.context import ServingContext
+from kraftlake.server.requests.authorization import NOT_ASKED_FOR
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.handlers import RefusedError
-from kraftlake.server.requests.messages import AT_ONCE, of_version
+from kraftlake.server.requests.handlers import response_to
+from kraftlake.server.requests.messages import of_version
 
-_BROKERS: Final = 1
-_CONTROLLERS: Final = 2
-"""The endpoint types in DescribeCluster: brokers and controllers."""
 _FIRST_VERSIONS: Final = 0
 _LISTENERS_SINCE: Final = 6
 _FENCED_SINCE: Final = 2
@@ -55,14 +54,14 @@ class MetadataHandler:
         if request.version < _NULL_NAME_SINCE and any(
             topic.name is None or getattr(topic, "topic_id", None) is not None for topic in asked or ()
         ):
-            raise RefusedError(ErrorCode.INVALID_REQUEST)
+            raise ControllerApiError(ErrorCode.INVALID_REQUEST)
         is_all = asked is None or (request.version == _FIRST_VERSIONS and not asked)
         ids = [topic for topic in asked or () if getattr(topic, "topic_id", None) is not None]
         if is_all:
             names: Iterable[str] = sorted(cache.all_topics())
         else:
             if any(topic.name is None and getattr(topic, "topic_id", None) is None for topic in asked):
-                raise RefusedError(ErrorCode.INVALID_REQUEST)
+                raise ControllerApiError(ErrorCode.INVALID_REQUEST)
             names = dict.fromkeys(str(topic.name) for topic in asked) if not ids else ()
         answers: list[Any] = []
         found_ids: dict[str, Any] = {}
@@ -91,16 +90,17 @@ class MetadataHandler:
             error_unavailable_listeners=request.version >= _LISTENERS_SINCE,
         ):
             operations = (
-                context.authorized_operations(peer, ResourceType.TOPIC, one.name) if wants_operations else NOT_ASKED_FOR
+                context.authorization.operations(peer, ResourceType.TOPIC, one.name)
+                if wants_operations
+                else NOT_ASKED_FOR
             )
             answers.append(_described(module, one, operations))
         more: dict[str, Any] = {}
         if getattr(body, "include_cluster_authorized_operations", False):
-            more["cluster_authorized_operations"] = self._on_cluster(request)
+            more["cluster_authorized_operations"] = context.authorization.operations_on_cluster(request.peer)
         controller = cache.random_alive_broker_id()
-        return of_version(
-            module.MetadataResponse,
-            throttle_time=AT_ONCE,
+        return response_to(
+            request,
             brokers=tuple(
                 of_version(
                     module.MetadataResponseBroker, node_id=node.id, host=node.host, port=node.port, rack=node.rack
@@ -110,7 +110,6 @@ class MetadataHandler:
             cluster_id=context.cluster_id,
             controller_id=_NO_ONE if controller is None else controller,
             topics=tuple(answers),
-            error_code=ErrorCode.NONE,
             **more,
         )
 
@@ -137,7 +136,7 @@ class MetadataHandler:
         return [
             _topic(
                 module, errors[name], name,
-                operations=context.authorized_operations(request.peer, ResourceType.TOPIC, name)
+                operations=context.authorization.operations(request.peer, ResourceType.TOPIC, name)
                 if wants_operations and errors[name] != ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 else NOT_ASKED_FOR,
             )
@@ -153,7 +152,7 @@ class MetadataHandler:
         if cursor is not None:
             is_unknown = not is_all and cursor.topic_name not in names
             if is_unknown or cursor.partition_index < 0:
-                raise RefusedError(ErrorCode.INVALID_REQUEST)
+                raise ControllerApiError(ErrorCode.INVALID_REQUEST)
             names = [name for name in names if name >= cursor.topic_name]
         hidden = {name: None for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)}
         described = cache.describe_topics(
@@ -166,7 +165,7 @@ class MetadataHandler:
             ignore_errors=is_all,
         )
         topics = [
-            _described(module, one, context.authorized_operations(peer, ResourceType.TOPIC, one.name), with_elr=True)
+            _described(module, one, context.authorization.operations(peer, ResourceType.TOPIC, one.name), with_elr=True)
             for one in described.topics
         ]
         if not is_all:
@@ -175,9 +174,8 @@ class MetadataHandler:
                 for name in hidden
             ]
         following: Cursor | None = described.next_cursor
-        return of_version(
-            module.DescribeTopicPartitionsResponse,
-            throttle_time=AT_ONCE,
+        return response_to(
+            request,
             topics=tuple(topics),
             next_cursor=None
             if following is None
@@ -187,27 +185,25 @@ class MetadataHandler:
     def describe_cluster(self, request: Request) -> Any:
         """Answer DescribeCluster (KIP-700)."""
         body, module, context = request.body, request.module, self._context
-        kind = module.DescribeClusterResponse
-        endpoints = int(getattr(body, "endpoint_type", _BROKERS))
-        if endpoints != _BROKERS:
+        endpoints = int(getattr(body, "endpoint_type", BROKERS))
+        if endpoints != BROKERS:
             error = (
-                ErrorCode.MISMATCHED_ENDPOINT_TYPE if endpoints == _CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+                ErrorCode.MISMATCHED_ENDPOINT_TYPE if endpoints == CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             )
             message = "This is a broker, which describes brokers: ask a controller for the controllers."
-            return of_version(
-                kind,
-                throttle_time=AT_ONCE, error_code=error, error_message=message,
-                cluster_id=context.cluster_id, brokers=(), endpoint_type=_BROKERS,
+            return response_to(
+                request, error_code=error, error_message=message,
+                cluster_id=context.cluster_id, brokers=(), endpoint_type=BROKERS,
             )  # fmt: skip
         with_fenced = request.version >= _FENCED_SINCE and body.include_fenced_brokers
         nodes = context.cache.broker_nodes(request.peer.listener)
         controller = context.cache.random_alive_broker_id()
-        wants_operations = body.include_cluster_authorized_operations
-        return of_version(
-            kind,
-            throttle_time=AT_ONCE,
-            error_code=ErrorCode.NONE,
-            endpoint_type=_BROKERS,
+        operations = NOT_ASKED_FOR
+        if body.include_cluster_authorized_operations:
+            operations = context.authorization.operations_on_cluster(request.peer)
+        return response_to(
+            request,
+            endpoint_type=BROKERS,
             cluster_id=context.cluster_id,
             controller_id=_NO_ONE if controller is None else controller,
             brokers=tuple(
@@ -222,14 +218,8 @@ class MetadataHandler:
                 for node in nodes
                 if with_fenced or not node.is_fenced
             ),
-            cluster_authorized_operations=self._on_cluster(request) if wants_operations else NOT_ASKED_FOR,
+            cluster_authorized_operations=operations,
         )
-
-    def _on_cluster(self, request: Request) -> int:
-        context, peer = self._context, request.peer
-        if not context.authorization.allows_on_cluster(peer, AclOperation.DESCRIBE):
-            return 0
-        return context.authorized_operations(peer, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def _topic(

@@ -15,7 +15,8 @@ from kraftlake.replica_manager.requests.delayed_delete_records import DeleteReco
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import AT_ONCE, of_version
+from kraftlake.server.requests.handlers import response_to
+from kraftlake.server.requests.messages import of_version
 
 _CONSUMER: Final = -1
 _DEBUGGER: Final = -2
@@ -88,7 +89,7 @@ class OffsetsHandler:
                 for index in dict.fromkeys(int(one.partition_index) for one in topic.partitions)
             ),
         )  # fmt: skip
-        return of_version(module.ListOffsetsResponse, throttle_time=AT_ONCE, topics=topics)
+        return response_to(request, topics=topics)
 
     def offset_for_leader_epoch(self, request: Request) -> Any:
         """Answer OffsetForLeaderEpoch: the ends of leader epochs, from which readers detect lost records."""
@@ -116,14 +117,14 @@ class OffsetsHandler:
             end = answer.end
             return of_version(
                 module.EpochEndOffset,
-                error_code=error, partition=index, leader_epoch=end.leader_epoch, end_offset=end.offset,
+                error_code=error, partition=index, leader_epoch=end.epoch, end_offset=end.offset,
             )  # fmt: skip
 
         topics = by_topic(
             module.OffsetForLeaderTopicResult, body.topics, "topic", "partitions",
             lambda topic: tuple(partition(topic.topic, int(one.partition)) for one in topic.partitions),
         )  # fmt: skip
-        return of_version(module.OffsetForLeaderEpochResponse, throttle_time=AT_ONCE, topics=topics)
+        return response_to(request, topics=topics)
 
     def delete_records(self, request: Request) -> None:
         """Delete the records below offsets; the answer follows when all live replicas have deleted them."""
@@ -149,7 +150,7 @@ class OffsetsHandler:
                 module.DeleteRecordsTopicResult, body.topics, "name", "partitions",
                 lambda topic: tuple(partition(topic.name, int(one.partition_index)) for one in topic.partitions),
             )  # fmt: skip
-            request.answer(of_version(module.DeleteRecordsResponse, throttle_time=AT_ONCE, topics=topics))
+            request.answer(response_to(request, topics=topics))
 
         self._server.delete_records(
             offsets, timeout_ms=request.wait_ms(body.timeout), on_answer=answered,

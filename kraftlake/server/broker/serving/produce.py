@@ -33,7 +33,8 @@ from kraftlake.replica_manager.requests.delayed_produce import ProduceAnswer
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import AT_ONCE, of_version
+from kraftlake.server.requests.handlers import response_to
+from kraftlake.server.requests.messages import of_version
 
 _LEADER_IN_ANSWER: Final = 10
 """The first version of Produce whose answer names the leader (KIP-951)."""
@@ -136,7 +137,7 @@ class ProduceHandler:
                 for one in topic.partition_data
             ),
         )  # fmt: skip
-        request.answer(of_version(request.module.ProduceResponse, responses=responses, throttle_time=AT_ONCE))
+        request.answer(response_to(request, responses=responses))
 
     def _refused(self, request: Request, topic: str) -> _Failed | None:
         if not self._context.allows_on_topic(request.peer, AclOperation.WRITE, topic):
@@ -187,7 +188,7 @@ class ProduceHandler:
         more: dict[str, Any] = {}
         if moved:
             more["node_endpoints"] = context.leader_endpoints(module, moved, request.peer.listener)
-        return of_version(module.ProduceResponse, responses=responses, throttle_time=AT_ONCE, **more)
+        return response_to(request, responses=responses, **more)
 
 
 def _without_records(request: Request) -> Request:

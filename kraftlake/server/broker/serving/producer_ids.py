@@ -17,7 +17,7 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import AT_ONCE, of_version
+from kraftlake.server.requests.handlers import response_to
 
 _PREFETCH_LEFT: Final = 0.1
 """The remaining share of a block at which the next block is requested."""
@@ -108,9 +108,8 @@ class InitProducerIdHandler:
     def __call__(self, request: Request) -> Any:
         """Answer an InitProducerId request; COORDINATOR_LOAD_IN_PROGRESS makes the producer retry."""
         error, made = self._made(request)
-        return of_version(
-            request.module.InitProducerIdResponse,
-            throttle_time=AT_ONCE, error_code=error, producer_id=_NO_ID if made is None else made,
+        return response_to(
+            request, error_code=error, producer_id=_NO_ID if made is None else made,
             producer_epoch=-1 if made is None else 0,
         )  # fmt: skip
 

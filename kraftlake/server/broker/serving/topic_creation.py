@@ -5,21 +5,18 @@ Source: kafka.server.DefaultAutoTopicCreationManager.
 
 from __future__ import annotations
 
-import io
 from datetime import timedelta
 from importlib import import_module
 from threading import Lock
 from typing import Any, Final
 
-from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import entity, versions_of
+from kraftlake.server.requests.messages import encoded_request, entity, versions_of
 
 _DEFAULT: Final = -1
 """Leaves the number of partitions or the replication factor to the controller."""
@@ -61,7 +58,4 @@ class AutoTopicCreation:
             )
             for name in names
         )
-        frame = io.BytesIO()
-        frame.write(REQUEST_HEADER.pack(kind.__api_key__, kind.__version__, 0, len(_CLIENT_ID)) + _CLIENT_ID + b"\0")
-        entity_writer(kind)(frame, kind(topics=topics, timeout=self._timeout, validate_only=False))
-        return frame.getvalue()
+        return encoded_request(kind(topics=topics, timeout=self._timeout, validate_only=False), client_id=_CLIENT_ID)

@@ -25,9 +25,9 @@ from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
 from kraftlake.server.broker.serving.forwarding import LONGEST_FORWARDED, ForwardingManager
 from kraftlake.server.node_config import ListenerAddress
-from kraftlake.server.requests.dispatcher import Api, Dispatcher, Peer
+from kraftlake.server.requests.dispatcher import Dispatcher, Handler, Peer
 from kraftlake.server.requests.listener_limits import ListenerLimits
-from kraftlake.server.requests.messages import UNREADABLE, entity, response_in, versions_of
+from kraftlake.server.requests.messages import UNREADABLE, entity, response_in
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.broker.serving.test_config_changes import Context
 from tests.server.requests.test_dispatcher import frame_of as request_frame_of
@@ -85,7 +85,7 @@ def test_a_request_that_does_not_fit_into_an_envelope_is_refused() -> None:
     forwarding = ForwardingManager(lambda *_: asked.append(b""))
     frame = frame_of(LONG) + b"\0" * LONGEST_FORWARDED
     answers: list[bytes | None] = []
-    api = Api(versions=versions_of("create_topics"), handle=forwarding)
+    api = Handler(begin=forwarding)
     Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
     (told,) = answers
     assert told is not None
@@ -108,7 +108,7 @@ def envelope(error: ErrorCode, data: bytes | None = None) -> Any:
 def test_what_no_controller_answers_is_told_and_the_connection_lives_on(answer: Any, error: ErrorCode) -> None:
     forwarding = ForwardingManager(lambda _name, _versions, _make, answered: answered(answer))
     answers: list[bytes | None] = []
-    api = Api(versions=versions_of("create_topics"), handle=forwarding)
+    api = Handler(begin=forwarding)
     frame = frame_of(LONG)
     Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
     (told,) = answers
@@ -120,7 +120,7 @@ def test_a_controller_without_the_version_ends_the_connection_so_that_the_client
     unsupported = envelope(ErrorCode.UNSUPPORTED_VERSION)
     forwarding = ForwardingManager(lambda _name, _versions, _make, answered: answered(unsupported))
     answers: list[bytes | None] = []
-    api = Api(versions=versions_of("create_topics"), handle=forwarding)
+    api = Handler(begin=forwarding)
     Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame_of(LONG), PEER, answers.append)
     assert answers == [None]
 
@@ -145,7 +145,7 @@ def told_of_changes(answer: Any) -> Any:
     )  # fmt: skip
     frame = request_frame_of(kind(resources=resources, validate_only=False))
     answers: list[bytes | None] = []
-    api = Api(versions=range(2), handle=ConfigChangesHandler(Context(), config, ForwardingManager(ask)))
+    api = Handler(versions=range(2), begin=ConfigChangesHandler(Context(), config, ForwardingManager(ask)))
     Dispatcher({"incremental_alter_configs": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
     told = answers[0]
     return told if told is None else response_in(frame, told)

@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.metadata import MetadataHandler
 from kraftlake.server.requests.dispatcher import Peer
-from kraftlake.server.requests.handlers import RefusedError
 
 MANY = 1_000
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
@@ -74,7 +74,7 @@ def answered(name: str, version: int, **body: Any) -> tuple[Any, Any]:
     answers: list[Any] = []
     module = import_module(f"kio.schema.{name}.v{version}.response")
     request = SimpleNamespace(
-        body=SimpleNamespace(**body), module=module, version=version, peer=PEER, answer=answers.append,
+        name=name, body=SimpleNamespace(**body), module=module, version=version, peer=PEER, answer=answers.append,
         fail=answers.append,
     )  # fmt: skip
     return request, answers
@@ -106,6 +106,6 @@ def test_a_hidden_name_is_looked_up_once(work: type[Work]) -> None:
 
 def test_a_topic_without_name_and_id_is_refused() -> None:
     request, _ = answered("metadata", 12, topics=[Topic(name=None, topic_id=None)])
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(ControllerApiError) as refused:
         handler().metadata(request)
     assert refused.value.error is ErrorCode.INVALID_REQUEST

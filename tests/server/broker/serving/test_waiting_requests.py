@@ -82,20 +82,20 @@ def _timeout(seconds: float) -> Any:
 
 def test_requests_that_wait_hold_neither_records_nor_frames(cluster: LakeCluster) -> None:
     dispatcher = dispatcher_of_the_leader(cluster)
-    served, is_held, go = dispatcher._apis["fetch"], threading.Event(), threading.Event()
+    served, is_held, go = dispatcher._handlers["fetch"], threading.Event(), threading.Event()
 
     def of_a_slow_follower(request: Request) -> None:
         if int(request.body.replica_state.replica_id if request.version > 14 else request.body.replica_id) >= 0:
             is_held.set()
             assert go.wait(60)
-        served.handle(request)
+        served.begin(request)
 
     answers: SimpleQueue[bytes | None] = SimpleQueue()
     produced, fetched = produce(), fetch(ignored=1_000_000)
     gc.collect()
     tracemalloc.start()
     try:
-        dispatcher._apis["fetch"] = attrs.evolve(served, handle=of_a_slow_follower)
+        dispatcher._handlers["fetch"] = attrs.evolve(served, begin=of_a_slow_follower)
         assert is_held.wait(60), "no other fetch of the follower waits"
         for _ in range(REQUESTS):
             dispatcher.handle(bytes(bytearray(produced)), PEER, answers.put)  # a copy of its own, as from a listener

@@ -23,10 +23,10 @@ def listeners_of_others(image: MetadataImage, broker_id: int) -> set[str]:
     return {name for broker in image.cluster.brokers.values() if broker.id != broker_id for name in broker.listeners}
 
 
-class Neighbours:
+class ServingBrokers:
     """The brokers that serve clients, by the newest image: those with a PLAINTEXT listener of the same name.
 
-    A neighbour sees this machine as the client, so no neighbour is used while an ACL or a quota is for a host or an IP
+    A serving broker sees this machine as the client, so none is used while an ACL or a quota is for a host or an IP
     address: the rule would be bypassed.
     """
 

@@ -9,7 +9,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.protocol.address import Address
 from kraftlake.records import metadata_records as r
-from kraftlake.server.broker.neighbours import SERVES_NOBODY, Neighbours
+from kraftlake.server.broker.serving_brokers import SERVES_NOBODY, ServingBrokers
 from tests.histories import uuid_of
 
 
@@ -35,7 +35,7 @@ def image_of(*records: Any) -> MetadataImage:
 
 def asked(*records: Any) -> set[int] | None:
     image = image_of(*records)
-    found = Neighbours(7, "INSIDE", lambda: image).addresses()
+    found = ServingBrokers(7, "INSIDE", lambda: image).addresses()
     return None if found is None else {address.port for address in found}
 
 
@@ -50,7 +50,7 @@ def test_they_are_the_other_brokers_that_serve_on_such_a_listener() -> None:
 
 def test_they_come_in_any_order() -> None:
     image = image_of(*map(broker, range(1, 5)))
-    orders = {tuple(Neighbours(7, "INSIDE", lambda: image).addresses() or ()) for _ in range(200)}
+    orders = {tuple(ServingBrokers(7, "INSIDE", lambda: image).addresses() or ()) for _ in range(200)}
     assert len(orders) > 1
     assert {Address("h", 3)} < set(next(iter(orders)))
 

@@ -14,7 +14,7 @@ _ELECTED: Final = (TransitionKind.BECAME_LEADER, TransitionKind.LEADER_UPDATED)
 _SHOWN: Final = 20
 
 
-class Leaderships:
+class LedPartitions:
     """Checks the partitions that the broker leads after each change of leadership; a `TransitionListener`.
 
     A partition that this broker leads is unavailable. If other replicas are in sync, `leave` gets the partitions: in a

@@ -9,7 +9,7 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
-from kraftlake.server.broker.leaderships import Leaderships
+from kraftlake.server.broker.led_partitions import LedPartitions
 from tests.replica_manager.brokers import change, partition, started, topic, tp
 
 
@@ -19,15 +19,15 @@ class Broker:
     def __init__(self, *records: Any) -> None:
         self.later: deque[Callable[[], None]] = deque()
         self.left: list[list[TopicPartition]] = []
-        self.leaderships = Leaderships(self.later.append, lambda led: self.left.append(list(led)))
+        self.led_partitions = LedPartitions(self.later.append, lambda led: self.left.append(list(led)))
         self.me = started(topic())
-        self.leaderships.manager = self.me.manager
+        self.led_partitions.manager = self.me.manager
         for record in records:
             self.hear(record)
 
     def hear(self, *records: Any) -> None:
         for transition in self.me.hear(*records):
-            self.leaderships(transition)
+            self.led_partitions(transition)
         while self.later:
             self.later.popleft()()
 
@@ -37,7 +37,7 @@ def test_it_leaves_where_others_are_in_sync() -> None:
     assert not broker.left
     broker.hear(change(leader=1))
     assert broker.left == [[tp()]]
-    assert not broker.leaderships.alone
+    assert not broker.led_partitions.alone
 
 
 def test_it_stays_and_says_so_where_it_is_alone() -> None:
@@ -46,7 +46,7 @@ def test_it_stays_and_says_so_where_it_is_alone() -> None:
         broker.hear(change(leader=1, isr=(1,)))
         broker.hear(change(leader=1, isr=(1,)))
     assert not broker.left
-    assert broker.leaderships.alone == [tp()]
+    assert broker.led_partitions.alone == [tp()]
     (told,) = [line for line in said if line["event"] == "unavailable"]
     assert (told["log_level"], told["partitions"]) == ("error", [str(tp())])
 

@@ -247,22 +247,23 @@ class Source(LogSource):
 
     def page(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | None = None,
         from_offset: Moment | None = None,
         to_offset: Moment | None = None,
         *,
         lenient: bool = False,
         progress: Progress | None = None,
     ) -> PageReport:
-        """Write a range as one HTML file that shows the cluster at each moment of it: `kraftlake page`.
+        """One HTML page that shows the cluster at each moment of a range, written to `path`: `kraftlake page`.
 
-        The file needs only a browser; secrets are redacted. A file at `path` is replaced. `progress` as for `replay`.
+        It needs only a browser; secrets are redacted. A file at `path` is replaced; without one, a notebook shows the
+        page that is returned. `progress` as for `replay`.
         Raises as `changes` does, EnvironmentFaultError where the folder does not exist or can't be written to.
         """
         from kraftlake.diagnosis.page.writing import write_page
 
         self._refuse_snapshot()
-        target = Path(path_text(path))
+        target = None if path is None else Path(path_text(path))
         return write_page(self, target, from_offset, to_offset, lenient=lenient, progress=progress)
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:

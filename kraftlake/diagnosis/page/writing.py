@@ -1,7 +1,8 @@
-"""`kraftlake page`: a range of a source's log as one HTML file. Imports numpy."""
+"""`kraftlake page`: a range of a source's log as one HTML page. Imports numpy."""
 
 from __future__ import annotations
 
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ from kraftlake.tables.events.log_events import LogEvents
 
 @attrs.frozen(kw_only=True)
 class PageReport:
-    """A page that was written: its size in bytes, and its content, of the offsets [from_offset, to_offset].
+    """A page: the file that it was written to, or else its HTML, its size in bytes, and its content in numbers.
 
-    `skipped` are the records that a lenient reading left out.
+    It is of the offsets [from_offset, to_offset]. `skipped` are the records that a lenient reading left out. A notebook
+    shows the page itself.
     """
 
-    path: str
+    path: str | None
+    html: str | None = attrs.field(repr=False)
     cluster_id: str | None
     size: int
     from_offset: int
@@ -38,6 +41,11 @@ class PageReport:
     partitions: int
     events: int
     skipped: tuple[SkippedRecord, ...] = ()
+
+    def _repr_html_(self) -> str:
+        frame = "width='100%' height='640' style='border: 1px solid #8884'"
+        html = self.html if self.path is None else Path(self.path).read_text("utf-8")
+        return f"<iframe srcdoc='{escape(html or '')}' {frame}></iframe>"
 
     def to_json(self) -> dict[str, Any]:
         """The form of `kraftlake page --json`."""
@@ -57,14 +65,14 @@ class PageReport:
 
 def write_page(
     source: LogSource,
-    target: Path,
+    target: Path | None = None,
     from_offset: Moment | None = None,
     to_offset: Moment | None = None,
     *,
     lenient: bool = False,
     progress: Progress | None = None,
 ) -> PageReport:
-    """Write a range of a log as one HTML file, whole or not at all; a file at `target` is replaced.
+    """Make one HTML page of a range of a log, and write it to `target`, whole or not at all; a file there is replaced.
 
     The page shows the cluster at each moment of the range, and needs nothing but a browser. Secrets are redacted.
     `lenient` leaves out records that can't be replayed. `progress` is called while the log is read.
@@ -72,7 +80,8 @@ def write_page(
     Raises the errors of `LogChanges`, OffsetError where nothing happened in the range, EnvironmentFaultError where the
     folder does not exist or can't be written to.
     """
-    check_folder_of(target)
+    if target is not None:
+        check_folder_of(target)
     first, last = source.offset_range(from_offset, to_offset)
     events = LogEvents(source.reader, first, last, lenient=lenient, cluster_id=source.cluster_id)
     begin = events.begin
@@ -97,11 +106,13 @@ def write_page(
         "skipped": len(skipped),
         "version": version("kraftlake"),
     }
-    size = write_readable(target, document(packed(gathered, about)))
+    parts = document(packed(gathered, about))
+    html = b"".join(parts) if target is None else b""
     return PageReport(
-        path=str(target),
+        path=None if target is None else str(target),
+        html=html.decode() if target is None else None,
         cluster_id=source.cluster_id,
-        size=size,
+        size=len(html) if target is None else write_readable(target, parts),
         from_offset=from_,
         to_offset=to,
         brokers=len(gathered.brokers.ids),

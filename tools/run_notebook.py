@@ -1,0 +1,31 @@
+"""Runs a notebook in a folder beside the samples, and writes its outputs into it: python -m tools.run_notebook FILE."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def executed(path: Path) -> Any:
+    """The notebook with the outputs of a run."""
+    notebook = nbformat.read(path, as_version=4)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "samples").symlink_to(ROOT / "samples")
+        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # when it ran
+    return notebook
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    nbformat.write(executed(file), file)

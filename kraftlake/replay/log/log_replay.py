@@ -111,13 +111,9 @@ class LogReplay(LogPosition[EffectiveRecords]):
         self.provenance, self.quorum, self._others = image.provenance, state.quorum, OtherRecords(image)
         self.store.begin(image.topics, state.since, state.since_times)
         self._topics = image.topics
-        self._go_on_in_transaction(state.open_since, state.held)
-
-    def _go_on_in_transaction(self, begin_offset: int | None, records: EffectiveRecords) -> None:
-        """Hold records of a transaction that began at an offset and is still open."""
-        self.transaction.begin_offset = begin_offset
-        if len(records):
-            self.transaction.hold(records.kept())
+        self.transaction.begin_offset = state.open_since
+        if len(state.held):
+            self.transaction.hold(state.held.kept())
 
     def load(self, parts: Iterable[LogPart], at: MetadataProvenance) -> None:
         """Take a part of a snapshot onto the empty image, and what came before of the snapshot, which ends `at` there.
@@ -152,21 +148,19 @@ class LogReplay(LogPosition[EffectiveRecords]):
         Inside of a metadata transaction it is with the image before its begin, as of which the last delta was. Raises
         OffsetError where the log has no image there, and, if strict, what the replay up to there raises.
         """
-        loader = loader_at(reader, offset, lenient=self.lenient)
-        loader.cluster_id = cluster_id or loader.cluster_id
-        begins, quorum = loader.transaction_begin_offset, loader.quorum
-        self.skipped += loader.skipped
         if offset < 0:
             return LogBegin()
-        image = loader.take_image()
-        if begins is None:
-            return self.begin(image, quorum)
-        waiting = joined([standing_alone(cut(batch, begins, offset)) for batch in reader.batches(begins, offset)])
-        known = np.isin(waiting.offsets, [begins, *(one.offset for one in loader.skipped)])
-        self._go_on_in_transaction(begins, waiting.where(~known))
-        before = loader_at(reader, begins - 1, lenient=self.lenient).last
-        begin = self.begin(attrs.evolve(image, provenance=before), quorum, any_delta=begins > 0)
-        self.move_behind(image.provenance)
+        loader = loader_at(reader, offset, lenient=self.lenient)
+        begins, last = loader.transaction_begin_offset, loader.last
+        if begins is not None:
+            loader = loader_at(reader, begins - 1, lenient=self.lenient)
+        loader.cluster_id = cluster_id or loader.cluster_id
+        self.skipped += loader.skipped
+        begin = self.begin(loader.take_image(), loader.quorum, any_delta=begins != 0)
+        if begins is not None:
+            for _ in self.take_parts(cut(batch, begins, offset) for batch in reader.batches(begins, offset)):
+                pass  # no delta ends there
+            self.move_behind(last)
         return begin
 
     def begin(

@@ -76,22 +76,20 @@ class OtherRecords:
             places = sorted({*places, *removed})
         found, before = list[OtherChange](), self.image
         for offset, group in groupby(places, key=lambda place: int(records.effective[place])):
-            step = _Step(self.image)
+            change, messages = MetadataDelta(self.image, of_log=True), list[AnyMessage]()
             for place in group:
                 try:
-                    step.replay(records, place, removed.get(place))
+                    _replay(change, messages, records, place, removed.get(place))
                 except RECORD_FAULTS as error:
                     if skip is None:
                         return self._back_to(found, int(deltas[place]), before), (place, error)
                     skip(place, error)
-            if step.is_empty:
+            if not messages and change.configs_delta is None:
                 continue
-            self.image = step.change.apply(self.image.provenance)
+            self.image = change.apply(self.image.provenance)
             number, time = int(deltas[place]), int(records.times[place])
             found.append(
-                OtherChange(
-                    delta=number, offset=offset, time=time, change=step.change, image=self.image, messages=step.messages
-                )
+                OtherChange(delta=number, offset=offset, time=time, change=change, image=self.image, messages=messages)
             )
         return self._back_to(found, end, before), None
 
@@ -102,29 +100,16 @@ class OtherRecords:
         return kept
 
 
-class _Step:
-    """The records that take effect at one offset."""
-
-    def __init__(self, image: MetadataImage) -> None:
-        self.change = MetadataDelta(image, of_log=True)
-        self.messages: list[AnyMessage] = []
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.messages and self.change.configs_delta is None
-
-    def replay(self, records: EffectiveRecords, place: int, removed: str | None) -> None:
-        """Replay one of the records; `removed` is the name of the topic that it removes."""
-        if removed is not None:
-            if self._has_configs(removed):
-                self.change.get_or_create_configs_delta().replay_remove_topic(removed)
-            return
-        message = records.message(place)
-        if getattr(message, "API_KEY", None) not in _PASSED_OVER:
-            self.change.replay(message, int(records.offsets[place]))
-            self.messages.append(message)
-
-    def _has_configs(self, topic: str) -> bool:
-        resource, configs = ConfigResource(TOPIC_RESOURCE, topic), self.change.image.configs
-        changed = self.change.configs_delta is not None
-        return changed or resource in configs.resource_data or resource in configs.ignored
+def _replay(
+    change: MetadataDelta, messages: list[AnyMessage], records: EffectiveRecords, place: int, removed: str | None
+) -> None:
+    """Replay a record into the change at its offset, and add it to the messages; it removes the topic `removed`."""
+    if removed is not None:
+        resource, configs = ConfigResource(TOPIC_RESOURCE, removed), change.image.configs
+        if change.configs_delta is not None or resource in configs.resource_data or resource in configs.ignored:
+            change.get_or_create_configs_delta().replay_remove_topic(removed)
+        return
+    message = records.message(place)
+    if getattr(message, "API_KEY", None) not in _PASSED_OVER:
+        change.replay(message, int(records.offsets[place]))
+        messages.append(message)

@@ -45,6 +45,15 @@ _KRAFT_VERSION_1_FROM: Final = 21
 """The level of metadata.version 3.9-IV0, on which kraft.version 1 depends."""
 _NAMED: Final = 5
 """The number of partitions that a warning names."""
+_HAS_SPECIAL: Final = {
+    "unseen": "in-sync replicas whose logs are not shown: they may lead if no log shows a later leader",
+    "lacking": "in-sync replicas whose logs lack records of another replica: the others lead",
+    "missing": "no log in the directories given: they come back empty if nobody has one",
+    "moved": "their records on brokers that were no replicas at offset {offset}: they come back as being reassigned "
+    "from there",
+    "leaderless": "no replica that is known to have all records: they stay offline",
+}
+"""The warnings on the partitions of RestoredPartitions: what they have."""
 
 
 @attrs.frozen(kw_only=True)
@@ -350,25 +359,9 @@ def _warnings(
     unknown = sorted(id_ for id_ in image.cluster.brokers if id_ not in facts.complete)
     if unknown and facts.directories:
         yield f"of {_brokers(unknown)} not all log directories are given: what their logs hold is not known"
-    if special.unseen:
-        yield (
-            f"{_partitions(special.unseen)} in-sync replicas whose logs are not shown: they may lead if no log shows a "
-            "later leader"
-        )
-    if special.lacking:
-        yield (
-            f"{_partitions(special.lacking)} in-sync replicas whose logs lack records of another replica: the others "
-            "lead"
-        )
-    if special.missing:
-        yield f"{_partitions(special.missing)} no log in the directories given: they come back empty if nobody has one"
-    if special.moved:
-        yield (
-            f"{_partitions(special.moved)} their records on brokers that were no replicas at offset {image.offset}: "
-            "they come back as being reassigned from there"
-        )
-    if special.leaderless:
-        yield f"{_partitions(special.leaderless)} no replica that is known to have all records: they stay offline"
+    for kind, has in _HAS_SPECIAL.items():
+        if names := getattr(special, kind):
+            yield f"{_some(names, 'partition')} {'have' if len(names) > 1 else 'has'} {has.format(offset=image.offset)}"
     if unknown and image.features.is_elr_enabled:
         yield (
             f"{_brokers(unknown)} must have shut down in order: eligible leader replicas are enabled, and a controller "
@@ -378,11 +371,6 @@ def _warnings(
 
 def _brokers(ids: Sequence[int]) -> str:
     return f"broker{'s' if len(ids) > 1 else ''} {in_words(ids)}"
-
-
-def _partitions(names: Sequence[str]) -> str:
-    """`3 partitions (a-0, a-1, b-0) have`."""
-    return f"{_some(names, 'partition')} {'have' if len(names) > 1 else 'has'}"
 
 
 def _some(names: Sequence[str], noun: str) -> str:

@@ -36,10 +36,11 @@ class Findings:
         offset: int | None = None,
         file: str | None = None,
         position: int | None = None,
-        in_snapshot: bool = False,
+        snapshot: str | None = None,
     ) -> None:
-        """Report a problem; the segment's name is found by the offset where no file is given."""
-        if file is None and offset is not None and not in_snapshot:
+        """Report a problem of the log, or inside of a snapshot; the offset names the segment where no file is given."""
+        in_snapshot, file = snapshot is not None, file or snapshot
+        if file is None and offset is not None:
             file = self._segment(offset)
         self.report(Problem(offset=offset, file=file, position=position, message=message, in_snapshot=in_snapshot))
 

@@ -39,7 +39,7 @@ def check_tables(reader: LakeReader, findings: Findings) -> None:
         except KraftlakeError as error:
             findings.add(str(error))
     for snapshot, reason in reader.log.damaged_snapshots():
-        findings.add(f"{reason}; it is not used.", file=snapshot, in_snapshot=True)
+        findings.add(f"{reason}; it is not used.", snapshot=snapshot)
 
 
 def check_derived_tables(reader: LakeReader, findings: Findings) -> None:

@@ -123,8 +123,7 @@ class _Verification:
                     if said.count(one) > 1:
                         self._findings.add(
                             f"the snapshot has {said.count(one)} records {one.__name__}: Kafka does not start with it.",
-                            file=snapshot.name,
-                            in_snapshot=True,
+                            snapshot=snapshot.name,
                         )
                 load_snapshot(loader, snapshot, progress=self._progress)
                 image = loader.take_image()
@@ -132,11 +131,11 @@ class _Verification:
                 self._findings.report(Problem.of(error, in_snapshot=True))
                 continue
             except KraftlakeError as error:
-                self._findings.add(str(error), file=snapshot.name, in_snapshot=True)
+                self._findings.add(str(error), snapshot=snapshot.name)
                 continue
             self._note_ignored(image)
             for skipped in loader.skipped:
-                self._findings.add(skipped.reason, offset=skipped.offset, file=snapshot.name, in_snapshot=True)
+                self._findings.add(skipped.reason, offset=skipped.offset, snapshot=snapshot.name)
             if not loader.skipped and not snapshot.bootstrap:
                 self._images[snapshot.end_offset - 1] = (snapshot, image)
                 self._check_cache(snapshot, image)
@@ -265,9 +264,8 @@ class _Verification:
                 self._findings.add(
                     f"{fault}: Kafka does not start with it.",
                     offset=offset,
-                    file=None if snapshot is None else snapshot.name,
                     position=_position(batch),
-                    in_snapshot=snapshot is not None,
+                    snapshot=None if snapshot is None else snapshot.name,
                 )
         return [type(message) for message in messages]
 

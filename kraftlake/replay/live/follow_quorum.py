@@ -13,7 +13,7 @@ from kraftlake.protocol.node_error import NodeError, NoLeaderError, OlderLeaderE
 from kraftlake.protocol.observer.observed_log import DivergedLogError, ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.no_ops import NO_OP_VALUE
+from kraftlake.records.no_ops import has_no_ops_alone
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.imports.import_log import check_accepts, import_source
@@ -218,7 +218,7 @@ class QuorumFollower:
         if batches and not self._held:
             self._held_since_ns = now
         self._held += batches
-        quiet = all(map(_is_quiet, batches)) and now - self._held_since_ns < _HELD_FOR_NS
+        quiet = all(map(has_no_ops_alone, batches)) and now - self._held_since_ns < _HELD_FOR_NS
         return 0 if quiet else self._append(log)
 
     def _append(self, log: MetadataLog) -> int:
@@ -249,11 +249,6 @@ class QuorumFollower:
     def _step_of(self, log: MetadataLog, records: int, snapshots: int = 0) -> FollowStep:
         seen_to = -1 if self._observed is None else self._observed.fetched.offset
         return FollowStep.of(log, records, snapshots, seen_to=seen_to)
-
-
-def _is_quiet(batch: RecordBatch) -> bool:
-    """Whether a batch changes nothing: no-op records alone."""
-    return not batch.control and all(value == NO_OP_VALUE for value in batch.values)
 
 
 def _end_of(log: MetadataLog) -> OffsetAndEpoch:

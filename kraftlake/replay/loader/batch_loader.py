@@ -11,7 +11,7 @@ from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.no_ops import NO_OP_VALUE
+from kraftlake.records.no_ops import has_no_ops_alone
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.replay.loader.quorum_state import QuorumState
@@ -280,7 +280,7 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
         Raises where the batch does not follow, as `load_batch` does.
         """
         is_next = batch.last_offset > self.last_offset and not (self._num_records or self.in_transaction)
-        if not is_next or batch.control or any(value != NO_OP_VALUE for value in batch.values):
+        if not is_next or not has_no_ops_alone(batch):
             return False
         self._check_order(batch)
         self._move_to(batch.last_offset, batch)

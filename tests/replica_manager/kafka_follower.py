@@ -27,7 +27,7 @@ from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.live.fetch_log import decoded
+from kraftlake.replay.live.open_quorum import decoded
 from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.replica_manager.alter_partition_manager import BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager

@@ -18,8 +18,7 @@ from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.imports.follow_log import FollowStep
 from kraftlake.replay.imports.import_log import check_accepts, import_source
 from kraftlake.replay.imports.new_lake import is_lake
-from kraftlake.replay.live.fetch_log import decoded, fetch_log
-from kraftlake.replay.live.open_quorum import mirror_quorum
+from kraftlake.replay.live.open_quorum import decoded, fetch_log, mirror_quorum
 from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.clock import Clock, SystemClock

@@ -17,7 +17,7 @@ from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
-from kraftlake.replay.live.fetch_log import decoded
+from kraftlake.replay.live.open_quorum import decoded
 from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.errors import QueueFullError, sentence_of

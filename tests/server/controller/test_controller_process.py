@@ -23,7 +23,7 @@ from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
-from kraftlake.replay.live.fetch_log import decoded
+from kraftlake.replay.live.open_quorum import decoded
 from tests.cli.running import fault
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.server.controller import wire_requests as w

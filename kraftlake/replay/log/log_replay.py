@@ -22,8 +22,7 @@ from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, type_of
-from kraftlake.replay.log.delta_boundaries import Batches, DeltaBoundaries, batches_in
-from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
+from kraftlake.replay.log.delta_chunk import Batches, DeltaBoundaries, DeltaChunk, LogBegin, ReplayState, batches_in
 from kraftlake.replay.log.effective_records import (
     NO_RECORDS,
     EffectiveRecords,

@@ -12,7 +12,7 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
-from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.delta_chunk import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import PartitionChanges, changes_of_image
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError

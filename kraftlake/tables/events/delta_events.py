@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image.broker_registration import BrokerRegistration
-from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
-from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.replay.log.delta_chunk import DeltaBoundaries, DeltaChunk, LogBegin
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows
 from kraftlake.tables.events.events_table import EVENTS, Event

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.delta_chunk import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.tables.events.distinct_changes import distinct_changes, event_columns
 from kraftlake.tables.events.events_table import ENCODED_EVENTS, EVENTS, Event

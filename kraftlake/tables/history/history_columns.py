@@ -10,7 +10,7 @@ from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.partition_columns import PARTITION_STATE
 
 if TYPE_CHECKING:
-    from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+    from kraftlake.replay.log.delta_chunk import DeltaBoundaries
 
 Column = tuple[pa.Field, str]
 """A column and its meaning."""

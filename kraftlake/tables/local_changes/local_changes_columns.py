@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from kraftlake.delta.topics.broker_changes import changes_of_brokers
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import DELETE, HAS, ChangeColumns
-from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.delta_chunk import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.tables.history.history_columns import times_of
 from kraftlake.tables.local_changes.local_changes_table import CHANGES_BY_NAME, ENCODED_SCHEMA

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.image.cluster_counts import ClusterCounts
-from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
-from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin
+from kraftlake.replay.log.delta_chunk import DeltaBoundaries, DeltaChunk, LogBegin
 from kraftlake.replay.log.other_records import OtherChange
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_columns import delta_columns

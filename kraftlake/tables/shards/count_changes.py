@@ -8,8 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
-from kraftlake.replay.log.delta_chunk import DeltaChunk
+from kraftlake.replay.log.delta_chunk import DeltaBoundaries, DeltaChunk
 from kraftlake.tables.metrics.cluster_counts import TOPIC_COUNTS, topic_counts
 
 

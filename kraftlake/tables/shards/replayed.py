@@ -9,8 +9,8 @@ from typing import Final
 
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.replay.log.delta_chunk import ReplayState
+from kraftlake.replay.log.effective_records import ShardRecords
 from kraftlake.replay.log.log_replay import LogReplay
-from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.shards.chunks import Chunk, Part
 

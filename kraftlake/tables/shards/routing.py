@@ -24,8 +24,7 @@ from kraftlake.records.metadata_records import (
 from kraftlake.records.record_ids import TOPIC_ID_AT
 from kraftlake.records.rows import from_rows
 from kraftlake.records.varint import MalformedError, read_uvarint
-from kraftlake.replay.log.effective_records import EffectiveRecords, records_of
-from kraftlake.replay.log.shard_records import ShardRecords
+from kraftlake.replay.log.effective_records import EffectiveRecords, ShardRecords, records_of
 from kraftlake.tables.shards.chunks import Chunk, Part
 
 _CHUNKS_AT = 16 << 20

@@ -13,8 +13,8 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.replay.log.delta_chunk import ReplayState
+from kraftlake.replay.log.effective_records import ShardRecords
 from kraftlake.replay.log.log_replay import LogReplay
-from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.open_intervals import partitions_since

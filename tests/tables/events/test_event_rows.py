@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
 from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
 from kraftlake.records.uuid import Uuid
-from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.delta_chunk import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges
 from kraftlake.tables.events import event_rows as made
 from kraftlake.tables.events.distinct_changes import distinct_changes

@@ -20,7 +20,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import LogDeltaManifest
-from kraftlake.replay.log.delta_boundaries import DeltaBoundaries
+from kraftlake.replay.log.delta_chunk import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import changes_of_image
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.local_changes.local_changes_columns import _order, local_change_table

@@ -12,8 +12,8 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.log.delta_chunk import LogBegin, ReplayState
+from kraftlake.replay.log.effective_records import ShardRecords
 from kraftlake.replay.log.log_replay import LogReplay
-from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_table import OpenRows

@@ -13,8 +13,8 @@ from kraftlake.records.metadata_records import EndTransactionRecord
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.replay.log.delta_chunk import ReplayState
+from kraftlake.replay.log.effective_records import ShardRecords
 from kraftlake.replay.log.log_replay import LogReplay
-from kraftlake.replay.log.shard_records import ShardRecords
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.tables.shards.chunks import Part
 from kraftlake.tables.shards.routing import Router

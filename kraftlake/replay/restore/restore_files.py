@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from kraftlake.kafka_files.file_names import METADATA_DIRECTORY
 from kraftlake.kafka_files.node.meta_properties import write_meta_properties
@@ -13,7 +15,9 @@ from kraftlake.kafka_files.writer import write_checkpoint
 from kraftlake.replay.restore.restore_plan import RestorePlan
 from kraftlake.runtime.arguments import instance, path_text
 from kraftlake.runtime.errors import EnvironmentFaultError
-from kraftlake.runtime.whole_file import check_folder_of, sync_folder
+from kraftlake.runtime.whole_file import check_folder_of, sync_folder, write_whole
+
+_CHUNK: Final = 1 << 20
 
 
 def check_target(target: str | os.PathLike[str]) -> Path:
@@ -52,19 +56,31 @@ def write_restore(plan: RestorePlan, target: str | os.PathLike[str]) -> int:
 
 def _write(plan: RestorePlan, folder: Path) -> int:
     size = 0
+    first: Path | None = None
     for voter in plan.voters:
         log = folder / str(voter.id) / METADATA_DIRECTORY
         for each in (log.parent, log):
             each.mkdir(mode=0o700)
         write_meta_properties(log.parent, cluster_id=plan.cluster_id, node_id=voter.id, directory_id=voter.directory_id)
-        size = write_checkpoint(
-            log / plan.checkpoint_name,
-            plan.image.write_bulk(plan.image.writer_options()),
-            epoch=plan.image.provenance.epoch,
-            timestamp=plan.image.provenance.timestamp,
-            kraft_version=plan.kraft_version,
-            voters=plan.voters_record,
-        )
+        checkpoint = log / plan.checkpoint_name
+        if first is None:
+            size = write_checkpoint(
+                checkpoint,
+                plan.image.write_bulk(plan.image.writer_options()),
+                epoch=plan.image.provenance.epoch,
+                timestamp=plan.image.provenance.timestamp,
+                kraft_version=plan.kraft_version,
+                voters=plan.voters_record,
+            )
+            first = checkpoint
+        else:
+            write_whole(checkpoint, _chunks(first))
         sync_folder(log.parent)
     sync_folder(folder)
     return size
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            yield chunk

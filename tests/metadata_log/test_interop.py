@@ -16,6 +16,7 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, to_rows
 from kraftlake.runtime.errors import CorruptDataError
+from tests.few_examples import few_examples
 from tests.metadata_log.log_batches import UnsyncedDisk, data_batch, leader_change, noop_batch
 from tests.metadata_log.strategies import groupings, logs
 
@@ -142,6 +143,7 @@ def test_a_file_of_another_shape_is_named(tmp_path: Path) -> None:
         list(MetadataLog.open(tmp_path / "lake").batches())
 
 
+@few_examples
 @given(data=st.data(), start_offset=st.sampled_from([0, 7, 2**40]))
 def test_any_grouping_into_commits_reads_the_same_in_any_range(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, start_offset: int

@@ -33,6 +33,7 @@ from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError
 from tests.cli.running import DIRECTORY, fault, run_json
+from tests.few_examples import few_examples
 from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
 from tests.metadata_log.object_store import BUCKET, CARELESS, LONG
@@ -87,6 +88,7 @@ def test_what_a_killed_check_of_the_store_left_is_in_nobodys_way(lake: str) -> N
     assert MetadataLog.create(lake, "cluster").end_offset == 0
 
 
+@few_examples
 @given(data=st.data())
 def test_any_grouping_into_commits_reads_as_it_was_appended(server: dict[str, str], data: st.DataObject) -> None:
     place = f"s3://{BUCKET}/any{next(_numbers)}"

@@ -11,6 +11,7 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 from simulator.forgetful_disk import ForgetfulDisk, PowerCut
+from tests.few_examples import few_examples
 from tests.metadata_log.doomed_writer import batches_at
 from tests.metadata_log.log_batches import snapshot_batches
 from tests.metadata_log.test_crashes import expected
@@ -76,6 +77,7 @@ def check(path: Path, acknowledged: int, snapshots: list[int]) -> None:
     assert all(batches == snapshot_batches(end_offset % 9 + 1) for end_offset, batches in kept.items())
 
 
+@few_examples
 @given(seed=st.integers(0, 2**32))
 def test_what_was_acknowledged_survives_power_cuts(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     root = tmp_path_factory.mktemp("cuts")

@@ -14,6 +14,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.tables.image_partitions import partition_table
 from tests.cli.running import DIRECTORY, ROOT
+from tests.few_examples import few_examples
 from tests.histories import histories
 from tests.replay.loader.test_image_columns import images
 
@@ -39,6 +40,7 @@ def test_its_rows_are_the_partitions_of_the_image() -> None:
     assert partition_table(image.topics) == partition_table(image)
 
 
+@few_examples
 @given(histories(min_steps=10))
 def test_objects_and_packed_rows_have_the_same_table(records: Sequence[Any]) -> None:
     for topics in images(records):

@@ -17,6 +17,7 @@ from kraftlake.replay.comparing.log_comparison import Difference, LogComparison,
 from kraftlake.replay.comparing.words import comparison_sentence
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading.open_reader import open_reader
+from tests.few_examples import few_examples
 from tests.histories import Draw
 from tests.replay.comparing.odd_quorums import quorum_log
 from tests.replay.made_logs import TIME, MadeLog, data, leader_change, log_of, no_op, small_log, topic, trimmed
@@ -53,6 +54,7 @@ def batches_of(epochs: Sequence[int]) -> list[RecordBatch]:
     return [no_op(offset, epoch=epoch) for offset, epoch in enumerate(epochs)]
 
 
+@few_examples
 @given(logs_of_a_quorum())
 def test_logs_of_one_quorum_are_the_same_up_to_where_both_stop_to_be(logs: list[list[int]]) -> None:
     for one, other in pairwise([log for log in logs if log]):

@@ -21,6 +21,7 @@ from kraftlake.replay.imports.follow_log import FollowStep, LogFollower
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, NotASourceError, OffsetError, UsageError
+from tests.few_examples import few_examples
 from tests.metadata_log.delta_protocol import check_commits
 from tests.replay.made_logs import TIME, leader_change, no_op, small_log, topic
 
@@ -439,6 +440,7 @@ def test_a_bound_within_a_batch_that_is_not_in_the_last_segment_leaves_the_batch
     assert next(follower.poll()) == batch
 
 
+@few_examples
 @given(steps=st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=12))
 def test_any_interleaving_of_writes_rolls_and_looks_gives_the_log(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, bool, bool]]

@@ -26,6 +26,7 @@ from kraftlake.runtime.errors import (
     ImportConflictError,
     LakeError,
 )
+from tests.few_examples import few_examples
 from tests.replay.lake_checks import holds, made, refused, tree
 from tests.replay.made_logs import (
     CLUSTER,
@@ -149,6 +150,7 @@ def no_fsync() -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
+@few_examples
 @given(choices=st.data())
 def test_any_number_of_partial_steps_is_the_same_as_one_import(
     choices: st.DataObject, tmp_path_factory: pytest.TempPathFactory, no_fsync: pytest.MonkeyPatch

@@ -32,6 +32,7 @@ from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import UnwritableMetadataError
+from tests.few_examples import few_examples
 from tests.histories import histories, uuid_of
 from tests.metadata_log.log_batches import TIME
 from tests.replay.made_logs import log_of, metadata_version, partition, reference_image, topic
@@ -62,6 +63,7 @@ def in_small(patch: pytest.MonkeyPatch, at_once: int, records: int, size: int) -
     patch.setattr(checkpoint, "MAX_BYTES_IN_BATCH", size)
 
 
+@few_examples
 @given(
     history=histories(topics_only=True, max_steps=60) | histories(),
     level=st.none() | st.sampled_from(ALL[6:]),

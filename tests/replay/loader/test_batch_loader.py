@@ -16,6 +16,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import LogDeltaManifest
 from kraftlake.runtime.errors import CorruptDataError, LakeError, ReplayError, UnknownRecordError
+from tests.few_examples import few_examples
 from tests.histories import split_histories
 from tests.replay.made_logs import (
     TIME,
@@ -307,6 +308,7 @@ def in_batches(parts: list[list[ApiMessageAndVersion]]) -> list[RecordBatch]:
     return batches
 
 
+@few_examples
 @given(split_histories(), st.data())
 def test_every_split_into_batches_and_deltas_reaches_the_same_image(
     parts: list[list[ApiMessageAndVersion]], choices: st.DataObject
@@ -322,6 +324,7 @@ def test_every_split_into_batches_and_deltas_reaches_the_same_image(
     assert without_place(loader.take_image()) == without_place(whole)
 
 
+@few_examples
 @given(split_histories(max_steps=20), st.data())
 def test_a_transaction_around_any_records_changes_when_they_take_effect_and_nothing_else(
     parts: list[list[ApiMessageAndVersion]], choices: st.DataObject

@@ -29,6 +29,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.runtime.errors import KraftlakeError
 from tests.delta.topics.object_change import as_objects
+from tests.few_examples import few_examples
 from tests.histories import BROKER_IDS, histories, uuid_of
 from tests.topic_records import TOPIC_ID, TOPICS, changes, partition_records
 
@@ -87,6 +88,7 @@ def outcome(batches, to, **how):
     return image_to_json(image, show_secrets=True), image.provenance, changes, loader.skipped
 
 
+@few_examples
 @given(histories(), st.lists(st.integers(1, 9), min_size=1), st.floats(0, 1), st.floats(0, 1))
 def test_every_history_replayed_in_bulk_is_the_same(records, sizes, where, end):
     """From the empty image, and from one in mid-history, be it made of objects or packed."""
@@ -126,6 +128,7 @@ RECORDS = st.lists(
 )
 
 
+@few_examples
 @given(RECORDS, st.booleans(), st.lists(st.integers(1, 20), min_size=1))
 def test_records_that_hardly_fit_together_end_the_same(records, lenient, sizes):
     """Wide lists, ELR, sparse partitions, contradictions: skipped where lenient, else the same error."""

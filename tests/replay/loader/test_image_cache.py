@@ -26,6 +26,7 @@ from kraftlake.replay.imports import cached_images
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.loader import image_cache
 from kraftlake.replay.loader.image_columns import SCHEMA, image_from_arrow, image_to_arrow
+from tests.few_examples import few_examples
 from tests.histories import histories, uuid_of
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "kafka-4.4" / "log" / "__cluster_metadata-0"
@@ -59,6 +60,7 @@ def files(lake):
     return sorted((lake / image_cache.FOLDER).iterdir())
 
 
+@few_examples
 @given(histories(min_steps=5))
 def test_an_image_is_the_same_after_it_was_columns(records):
     delta = MetadataDelta(MetadataImage.EMPTY)

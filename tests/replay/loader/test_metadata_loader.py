@@ -30,6 +30,7 @@ from kraftlake.runtime.errors import (
 )
 from kraftlake.runtime.event_order import EventQueueClosedError
 from kraftlake.runtime.event_queue import EventQueue
+from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import (
     TIME,
@@ -135,6 +136,7 @@ def in_one(publisher: Recorder, batches: Sequence[RecordBatch], places: Sequence
 places = st.lists(st.integers(0, 60), max_size=8)
 
 
+@few_examples
 @given(metadata_logs(), places)
 def test_every_way_of_cutting_a_log_into_commits_ends_in_the_same_image(
     batches: list[RecordBatch], places: list[int]
@@ -147,6 +149,7 @@ def test_every_way_of_cutting_a_log_into_commits_ends_in_the_same_image(
         assert without_place(image) == without_place(reference_image(batches, image.offset)), "no half transaction"
 
 
+@few_examples
 @given(metadata_logs(), places, st.data())
 def test_a_poison_record_stops_it_at_its_offset_and_what_came_before_is_published(
     batches: list[RecordBatch], places: list[int], draw: st.DataObject
@@ -376,6 +379,7 @@ def test_a_publisher_that_fails_when_it_is_new_is_left_out() -> None:
     assert rig.faults.told[0][0] == "Publisher broken, getting everything up to offset 1"
 
 
+@few_examples
 @given(metadata_logs(), st.integers(0, 60))
 def test_a_publisher_that_is_added_late_gets_the_whole_image(batches: list[RecordBatch], after: int) -> None:
     rig, early, late = Rig(), Recorder("early"), Recorder("late")

@@ -20,6 +20,7 @@ from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.queries.changes import ChangeFold, Published
 from kraftlake.runtime.errors import KraftlakeError
+from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, UNKNOWN, MadeLog, abort, begin, data, end, partition, topic, uuid_of
 
@@ -94,6 +95,7 @@ def spoiled_logs(draw: st.DrawFn) -> list[RecordBatch]:
     return batches
 
 
+@few_examples
 @given(log=spoiled_logs(), lenient=st.booleans(), in_rows=st.booleans(), at_once=st.integers(1, 9))
 def test_deltas_faults_and_images_are_those_of_a_brokers_loader(
     log: list[RecordBatch], lenient: bool, in_rows: bool, at_once: int
@@ -116,6 +118,7 @@ def test_deltas_faults_and_images_are_those_of_a_brokers_loader(
         assert replay.last_offset == fold.loader.last_offset
 
 
+@few_examples
 @given(log=metadata_logs())
 def test_other_changes_lead_from_image_to_image(log: list[RecordBatch]) -> None:
     published, _, _ = loaded(log, lenient=False)
@@ -135,6 +138,7 @@ def test_other_changes_lead_from_image_to_image(log: list[RecordBatch]) -> None:
     assert before.configs == replay.image.configs
 
 
+@few_examples
 @given(log=metadata_logs(), at=st.integers(-1, 40))
 def test_it_begins_anywhere(log: list[RecordBatch], at: int) -> None:
     last = log[-1].last_offset

@@ -23,6 +23,7 @@ from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, PartitionChanges
 from kraftlake.runtime.errors import ReplayError
+from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.log.object_partitions import ObjectStore
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
@@ -100,6 +101,7 @@ def topic_changes(
     return created, removed, sorted(sizes.items())
 
 
+@few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_compiled_code_makes_of_partitions_what_objects_make(log: list[RecordBatch], cuts: list[int]) -> None:
     pieces = cut(log, cuts)
@@ -108,12 +110,14 @@ def test_compiled_code_makes_of_partitions_what_objects_make(log: list[RecordBat
     assert topic_changes(pieces) == topic_changes(pieces, objects=True)
 
 
+@few_examples
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
 def test_where_a_log_is_cut_changes_nothing(log: list[RecordBatch], cuts: list[int]) -> None:
     for by_delta in (False, True):
         assert folded(cut(log, cuts), by_delta=by_delta) == folded([log], by_delta=by_delta)
 
 
+@few_examples
 @given(log=metadata_logs(max_steps=60))
 def test_the_rows_of_the_store_are_those_of_the_image(log: list[RecordBatch]) -> None:
     deltas = LogReplay()

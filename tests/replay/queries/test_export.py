@@ -22,6 +22,7 @@ from kraftlake.replay.queries.export import ExportReport
 from kraftlake.runtime.errors import EnvironmentFaultError, OffsetError, UnwritableMetadataError, UsageError
 from tests.at_least_one import at_least_one
 from tests.cli.running import run
+from tests.few_examples import few_examples
 from tests.histories import histories
 from tests.replay.made_logs import (
     TIME,
@@ -147,6 +148,7 @@ def test_an_offset_that_is_not_there_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "out.checkpoint").exists()
 
 
+@few_examples
 @given(records=histories(), dynamic=st.booleans())
 def test_any_image_reads_back_as_it_was(
     records: list[ApiMessageAndVersion], dynamic: bool, tmp_path_factory: pytest.TempPathFactory

@@ -15,6 +15,7 @@ from kraftlake.kafka_files.node.broker_directory import ReplicaLog
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.restore.broker_facts import FoundReplica
 from kraftlake.replay.restore.restored_image import RestoredIsr, in_sync_replicas, restored_partition
+from tests.few_examples import few_examples
 
 TOPIC = Uuid((77).to_bytes(16, "big"))
 BROKERS = (1, 2, 3)
@@ -204,6 +205,7 @@ steps = st.lists(
 )
 
 
+@few_examples
 @given(steps=steps, data=st.data())
 def test_whoever_leads_a_restored_partition_has_every_acknowledged_record(
     steps: list[tuple[str, int]], data: st.DataObject

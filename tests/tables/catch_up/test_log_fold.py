@@ -25,6 +25,7 @@ from kraftlake.tables.catch_up.log_fold import LogFold, TableFeed
 from kraftlake.tables.catch_up.snapshot_publisher import SnapshotPublisher
 from kraftlake.tables.local_changes.local_changes_table import SCHEMA
 from kraftlake.tables.local_changes.local_changes_writer import LocalChangesWriter
+from tests.few_examples import few_examples
 from tests.replay.made_logs import abort, begin, data, end, metadata_version, partition, topic
 from tests.tables.folding import CoveringTable
 from tests.tables.sample_log import append_in, batches_between, image_without_spark
@@ -138,6 +139,7 @@ def snapshots_of(fold: Folded) -> list[int]:
     return fold.snapshots.written
 
 
+@few_examples
 @given(pieces=micro_batches(), ahead=st.integers(0, 4))
 def test_every_cut_of_the_rows_gives_the_same(
     reader: LakeReader,
@@ -159,6 +161,7 @@ def test_every_cut_of_the_rows_gives_the_same(
     assert (fold.fold.batches, fold.fold.deltas) == (expected.fold.batches, expected.fold.deltas)
 
 
+@few_examples
 @given(published_to=st.sampled_from([batch.last_offset for batch in BATCHES]))
 def test_a_run_that_begins_anew_anywhere_goes_on_the_same(
     reader: LakeReader, whole: tuple[Folded, pa.Table], published_to: int
@@ -249,6 +252,7 @@ def busy_and_quiet(draw: st.DrawFn) -> list[RecordBatch]:
     return batches
 
 
+@few_examples
 @given(batches=busy_and_quiet(), every=st.integers(1, 200), knows=st.data())
 def test_snapshots_are_due_at_the_same_places_when_batches_are_replayed_at_once(
     reader: LakeReader, batches: list[RecordBatch], every: int, knows: st.DataObject

@@ -23,6 +23,7 @@ from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.events.events_table import EVENTS
 from kraftlake.tables.events.events_writer import EventsWriter
+from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.events.reference import change_events
@@ -74,11 +75,13 @@ def told(pieces: Iterable[Sequence[RecordBatch]]) -> pa.Table:
     return taken(EventsWriter(), pieces, EVENTS.schema)
 
 
+@few_examples
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
 def test_every_row_is_what_the_changes_of_a_brokers_loader_tell(log: list[RecordBatch], cuts: list[int]) -> None:
     assert told(cut(log, cuts)).equals(published(log))
 
 
+@few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_rows_of_busy_topics_made_by_compiled_code_are_those_of_a_brokers_loader(
     log: list[RecordBatch], cuts: list[int]

@@ -17,6 +17,7 @@ from kraftlake.replay.queries.changes import LogChanges
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.events.events_table import EVENTS
 from kraftlake.tables.events.log_events import LogEvents
+from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import (
     UNDECODABLE,
@@ -82,7 +83,7 @@ def test_a_range_of_a_real_log_has_the_rows_of_its_changes(first: int | None, la
 
 
 @given(log=metadata_logs(), at=st.integers(0, 60), size=st.integers(0, 60))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(few_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_range_of_any_log_does(log: list[RecordBatch], at: int, size: int) -> None:
     end = log[-1].last_offset
     first, last = min(at, end), min(at + size, end)

@@ -31,6 +31,7 @@ from kraftlake.tables.history.entity_tables import (
     EntityTable,
 )
 from kraftlake.tables.row_buffer import table_of_rows
+from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, begin, data, end, log_of, topic, uuid_of
 from tests.tables.history.reference import Row, images, plain, small_rows
@@ -62,6 +63,7 @@ def history(table: EntityTable, *groups: Sequence[Any]) -> list[Row]:
     return histories(log_of(*groups))[table.name]
 
 
+@few_examples
 @given(log=metadata_logs(max_steps=40))
 def test_every_state_is_what_an_image_after_each_record_says(log: list[RecordBatch]) -> None:
     found, seen = histories(log), [*images(log)]
@@ -69,6 +71,7 @@ def test_every_state_is_what_an_image_after_each_record_says(log: list[RecordBat
         assert found[table.name] == small_rows(table, seen), table.name
 
 
+@few_examples
 @given(log=metadata_logs(max_steps=40), at=st.integers(0, 30))
 def test_it_goes_on_from_any_image(log: list[RecordBatch], at: int) -> None:
     at = min(at, len(log))

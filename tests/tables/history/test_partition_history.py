@@ -21,6 +21,7 @@ from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.history.history_columns import PARTITION_COLUMNS
 from kraftlake.tables.history.writers import PartitionHistoryWriter
+from tests.few_examples import few_examples
 from tests.metadata_logs import START_TIME, metadata_logs
 from tests.replay.made_logs import abort, begin, end, topic, uuid_of
 from tests.tables.history.reference import KEYS, Row, images, partition_rows, plain
@@ -66,16 +67,19 @@ def history(
     return plain(pa.concat_tables([*(rows.table() for rows in ended), *writer.open_tables()]).to_pylist(), KEY)
 
 
+@few_examples
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
 def test_every_state_is_what_an_image_after_each_record_says(log: list[RecordBatch], cuts: list[int]) -> None:
     assert history(cut(log, cuts)) == partition_rows(log)
 
 
+@few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_columns_and_objects_tell_the_same_of_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
     assert history(cut(log, cuts)) == history([log]) == partition_rows(log)
 
 
+@few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=60), at=st.integers(0, 30))
 def test_it_goes_on_from_any_image_and_what_was_open_there(log: list[RecordBatch], at: int) -> None:
     """The states of an image are valid from its own offset where nobody knows better."""
@@ -168,6 +172,7 @@ def test_an_odd_record_is_left_to_objects_and_columns_take_over_again() -> None:
     assert history([log]) == partition_rows(log)
 
 
+@few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), min_size=2, max_size=6))
 def test_what_is_gone_can_be_dropped_at_any_time(log: list[RecordBatch], cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:

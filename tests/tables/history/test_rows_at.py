@@ -18,6 +18,7 @@ from kraftlake.tables.history.history_columns import ENCODED_STATES, PARTITION_H
 from kraftlake.tables.history.parquet_stream import ParquetStream
 from kraftlake.tables.history.rows_at import groups_at, rows_at
 from kraftlake.tables.lazy_table import LazyTable
+from tests.few_examples import few_examples
 from tests.tables.history.reference import KEYS, plain
 
 _KEY = KEYS["partition_history"]
@@ -79,6 +80,7 @@ _WRITERS = (
 )
 
 
+@few_examples
 @given(
     rows=st.builds(_states, st.integers(0, 2**32), st.integers(1, 400)),
     offset=st.integers(0, 1400),

@@ -26,6 +26,7 @@ from kraftlake.runtime.errors import ReplayError
 from kraftlake.tables.local_changes.local_changes_columns import _order, local_change_table
 from kraftlake.tables.local_changes.local_changes_table import SCHEMA
 from kraftlake.tables.local_changes.local_changes_writer import LocalChangesWriter
+from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.local_changes.reference import Row, local_change_rows
@@ -64,16 +65,19 @@ def told(pieces: Iterable[Sequence[RecordBatch]]) -> pa.Table:
     return taken(LocalChangesWriter(), pieces, SCHEMA)
 
 
+@few_examples
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
 def test_every_row_is_what_the_delta_of_a_brokers_loader_tells(log: list[RecordBatch], cuts: list[int]) -> None:
     assert told(cut(log, cuts)).equals(published(log))
 
 
+@few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_columns_tell_the_same_of_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
     assert told(cut(log, cuts)).equals(published(log))
 
 
+@few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=60), at=st.integers(0, 30))
 def test_an_image_is_told_whole_as_the_delta_from_the_empty_one(log: list[RecordBatch], at: int) -> None:
     loader = MetadataBatchLoader()

@@ -29,6 +29,7 @@ from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs import counts_by_minute
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.metrics.cluster_metrics import CLUSTER_METRICS, ClusterMetricsWriter
+from tests.few_examples import few_examples
 from tests.generate.made_up import MadeUp
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import data, metadata_version, partition, topic, uuid_of
@@ -107,11 +108,13 @@ def written(pieces: Sequence[Sequence[RecordBatch]]) -> list[tuple[Any, ...]]:
     return [(*row[:2], time // 1000, *row[3:]) for row, time in zip(plain, times, strict=True)]
 
 
+@few_examples
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
 def test_every_row_is_what_the_objects_of_a_delta_count(log: list[RecordBatch], cuts: list[int]) -> None:
     assert written(cut(log, cuts)) == counted(log)
 
 
+@few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_busy_topics_are_counted_alike_in_columns(log: list[RecordBatch], cuts: list[int]) -> None:
     assert written(cut(log, cuts)) == counted(log)

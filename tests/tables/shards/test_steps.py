@@ -17,6 +17,7 @@ from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.runtime.errors import KraftlakeError, UnwritableMetadataError
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.shards.state_files import read_state, write_state
+from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, UNKNOWN, begin, data, end, metadata_version, partition, topic, uuid_of
 from tests.tables.folding import fold_into
@@ -24,6 +25,7 @@ from tests.tables.shards.one_process import by_shards, in_process
 from tests.tables.telling import cut, generated_log, real_log
 
 
+@few_examples
 @given(
     log=metadata_logs(max_steps=60),
     cuts=st.lists(st.integers(0, 30), max_size=4),

@@ -1,29 +1,28 @@
 """A real standalone Spark cluster on loopback, for tests: a master and two workers, each a process of its own.
 
     def test_a_job_outlives_a_worker(spark_cluster, tmp_path):
-        with spark_cluster.start_driver("tests.spark_jobs.some_driver", tmp_path / "lake") as driver:
+        with spark_cluster.start_driver("tests.spark_jobs.some_job", tmp_path / "lake") as driver:
             ...
             spark_cluster.workers[0].kill()  # kill -9, its executors too
-            assert driver.wait(timeout=120) == 0
+            assert driver.answer(timeout=120) == …
 
-The driver of a job is a process of its own as well, for this one may have another session already. A driver connects
-with `spark_session("…", master=sys.argv[1])`: `run_driver` and `start_driver` give it the master's URL first. All ends
-with the test session, and with this process whatever happens to it. Tests that use it bear the mark `spark`.
+The driver is a process of its own as well, for this one may have another session already; it and its executors go on
+with the next test, see tests/spark_driver.py. All ends with the test session, and with this process whatever happens
+to it. Tests that use it bear the mark `spark`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -31,6 +30,8 @@ import pytest
 
 from kraftlake.spark_jobs.java import java_home
 from tests.ports import free_ports
+from tests.process_sessions import kill_session, killed_with_parent
+from tests.spark_driver import ClusterDriver
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 _TAKES_AT_MOST = 90.0  # seconds, on a busy machine
@@ -59,7 +60,7 @@ class ClusterProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "said.log").open("ab") as said:
             self._process = subprocess.Popen(
-                _killed_with_parent(_spark_class(), *self.arguments),
+                killed_with_parent(_spark_class(), *self.arguments),
                 cwd=self.folder,
                 env=cluster_environment(),
                 stdin=subprocess.DEVNULL,
@@ -73,7 +74,7 @@ class ClusterProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        _kill_session(process.pid)
+        kill_session(process.pid)
         process.wait(timeout=30)
 
     def said(self) -> str:
@@ -93,10 +94,17 @@ class SparkCluster:
     web_port: int
     master: ClusterProcess
     workers: tuple[ClusterProcess, ...]
+    known_to_driver: Mapping[str, str]
+    """Variables of the driver's environment that the other processes lack."""
+    _driver: ClusterDriver | None = attrs.field(init=False, default=None)
+
+    def master_for_another_driver(self) -> str:
+        """The URL for a driver that the caller starts: the cluster's own driver is ended, for it has all cores."""
+        self._end_driver()
+        return self._master_url
 
     @property
-    def master_url(self) -> str:
-        """What `spark_session(master=…)` and `spark-submit --master` take."""
+    def _master_url(self) -> str:
         return f"spark://127.0.0.1:{self.port}"
 
     def start(self) -> None:
@@ -123,38 +131,33 @@ class SparkCluster:
         except (OSError, ValueError):
             return {}
 
-    def run_driver(self, module: str, *arguments: object, timeout: float = 240) -> subprocess.CompletedProcess[str]:
-        """Run `python -m module MASTER_URL arguments…` to its end."""
-        return subprocess.run(
-            self._driver(module, arguments), cwd=REPOSITORY, env=driver_environment(),
-            capture_output=True, text=True, timeout=timeout, check=False,
-        )  # fmt: skip
+    def run_driver(self, module: str, *arguments: object, timeout: float = 240) -> Any:
+        """What `main` of a module, or `module:function`, returns for the driver's session and the arguments as text."""
+        with self.start_driver(module, *arguments) as driver:
+            return driver.answer(timeout)
 
     @contextmanager
-    def start_driver(self, module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-        """As `run_driver`, without waiting; what is left of it at the end is killed."""
-        driver = subprocess.Popen(
-            _killed_with_parent(*self._driver(module, arguments)),
-            cwd=REPOSITORY,
-            env=driver_environment(),
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        with driver:
-            try:
-                yield driver
-            finally:
-                _kill_session(driver.pid)
+    def start_driver(self, module: str, *arguments: object) -> Iterator[ClusterDriver]:
+        """As `run_driver`, without waiting; a driver that has not answered at the end is killed."""
+        environment = driver_environment() | self.known_to_driver
+        driver = self._driver = self._driver or ClusterDriver.start(self._master_url, self.folder, environment)
+        driver.ask(module, arguments)
+        try:
+            yield driver
+        finally:
+            if not driver.idle:
+                self._end_driver()
+
+    def _end_driver(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.end()
 
     def stop(self) -> None:
         """End all of it."""
+        self._end_driver()
         for process in (*self.workers, self.master):
             process.kill()
-
-    def _driver(self, module: str, arguments: tuple[object, ...]) -> list[str]:
-        return [sys.executable, "-m", module, self.master_url, *map(str, arguments)]
 
     def _await(self, reached: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + _TAKES_AT_MOST
@@ -193,7 +196,14 @@ def _without_spark(environment: Any) -> dict[str, str]:
 
 
 @contextmanager
-def started_cluster(folder: Path, *, workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator[SparkCluster]:
+def started_cluster(
+    folder: Path,
+    *,
+    workers: int = 2,
+    cores: int = 1,
+    memory: str = "1g",
+    known_to_driver: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[SparkCluster]:
     """A running cluster whose files are in `folder`."""
     port, web_port, *worker_ports = free_ports(2 + workers)
     master = ClusterProcess(
@@ -214,7 +224,9 @@ def started_cluster(folder: Path, *, workers: int = 2, cores: int = 1, memory: s
         )
         for number, worker_port in enumerate(worker_ports)
     )
-    cluster = SparkCluster(folder=folder, port=port, web_port=web_port, master=master, workers=made)
+    cluster = SparkCluster(
+        folder=folder, port=port, web_port=web_port, master=master, workers=made, known_to_driver=known_to_driver
+    )
     with ExitStack() as stack:
         stack.callback(cluster.stop)
         cluster.start()
@@ -222,8 +234,11 @@ def started_cluster(folder: Path, *, workers: int = 2, cores: int = 1, memory: s
 
 
 @pytest.fixture(scope="session")
-def _one_spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with started_cluster(tmp_path_factory.mktemp("spark-cluster")) as cluster:
+def _one_spark_cluster(
+    tmp_path_factory: pytest.TempPathFactory, object_store: dict[str, str]
+) -> Iterator[SparkCluster]:
+    """The driver alone knows the object store."""
+    with started_cluster(tmp_path_factory.mktemp("spark-cluster"), known_to_driver=object_store) as cluster:
         yield cluster
 
 
@@ -240,39 +255,3 @@ def _spark_class() -> str:
     assert spec is not None
     assert spec.origin is not None
     return str(Path(spec.origin).parent / "bin" / "spark-class")
-
-
-def _killed_with_parent(*command: str) -> list[str]:
-    """The command, killed by the kernel when the process that starts it is gone, which may be killed itself.
-
-    By a program of its own (util-linux): a `preexec_fn` may wait for ever for a lock that another thread held at the
-    fork.
-    """
-    return ["setpriv", "--pdeathsig", "KILL", "--", *command]
-
-
-def _kill_session(session: int) -> None:
-    """kill -9 for each process of a session; again until none is left, for they may be starting others."""
-    deadline = time.monotonic() + 30
-    while members := _members(session):
-        for member in members:
-            try:
-                os.kill(member, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        if time.monotonic() > deadline:
-            raise SparkClusterError(f"processes {members} of session {session} do not end")
-        time.sleep(0.01)
-
-
-def _members(session: int) -> list[int]:
-    """The living processes of a session; a zombie waits for its parent only."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, sid = stat.read_text("utf-8", "replace").rpartition(")")[2].split()[:4]
-        except (OSError, ValueError):
-            continue
-        if int(sid) == session and state != "Z":
-            found.append(int(stat.parent.name))
-    return found

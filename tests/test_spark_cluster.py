@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,10 @@ pytestmark = pytest.mark.spark
 def test_a_session_of_ours_runs_delta_and_arrow_on_the_executors_of_a_cluster(
     spark_cluster: SparkCluster, tmp_path: Path
 ) -> None:
-    done = spark_cluster.run_driver("tests.spark_jobs.cluster_sum", tmp_path / "table")
-    assert done.returncode == 0, done.stderr[-3000:]
-    answer = json.loads(done.stdout)
+    with spark_cluster.start_driver("tests.spark_jobs.cluster_sum", tmp_path / "table") as driver:
+        answer = driver.answer(timeout=240)
     assert answer == {"sum": ROWS * (ROWS - 1) // 2, "executors": 2, "driver_is_one": False}
-    assert done.stderr == ""
+    assert driver.said() == ""
 
 
 def test_a_killed_worker_is_missed_and_comes_back(spark_cluster: SparkCluster) -> None:

@@ -25,10 +25,13 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.lakes import Size, lake_of
 from benchmarks.spark.cpu import processes, tree_cpu
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
@@ -53,27 +56,22 @@ def on_cluster(job: str, lake: Path, workers: int) -> dict[str, Any]:
         tempfile.TemporaryDirectory() as folder,
         started_cluster(Path(folder), workers=workers, memory="2g") as cluster,
     ):
-        module = "benchmarks.spark.jobs"
-        done = cluster.run_driver(module, "--child", job, lake, workers, timeout=3600)
-        if done.returncode:
-            sys.exit(f"{job} on {lake} failed: {done.stderr[-3000:]}")
-        told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        told: dict[str, Any] = cluster.run_driver("benchmarks.spark.jobs:by_driver", job, lake, workers, timeout=3600)
         return told
 
 
-def child(master: str, job: str, lake: str, workers: int) -> dict[str, Any]:
-    """A driver: the CPU seconds of all processes before and after the job."""
-    from kraftlake.spark_jobs import run_job, spark_session
+def by_driver(spark: SparkSession, job: str, lake: str, workers: str) -> dict[str, Any]:
+    """The CPU seconds of all processes before and after the job."""
+    from kraftlake.spark_jobs import run_job
 
-    spark = spark_session("benchmark", master=master)
-    while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() <= workers:
+    while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() <= int(workers):
         spark.range(1).count()
     decoded = counted_steps()
     started, begun = spent(), time.perf_counter()
     done = run_job(job, lake, spark=spark)
     wall, ended = time.perf_counter() - begun, spent()
     records = done.offset + 1 - done.first_offset
-    told = {
+    return {
         "wall": wall,
         "records": records,
         "decoded": sum(decoded) / records,
@@ -85,8 +83,6 @@ def child(master: str, job: str, lake: str, workers: int) -> dict[str, Any]:
         ],
         "driver": {name: ended[0][name] - started[0][name] for name in ("python", "jvm")},
     }
-    spark.stop()
-    return told
 
 
 def counted_steps() -> list[int]:
@@ -125,10 +121,6 @@ def emptied(lake: Path) -> None:
 
 def main() -> None:
     """Measure and print."""
-    if "--child" in sys.argv:
-        master, _, job, lake, workers = sys.argv[1:6]
-        sys.stdout.write(json.dumps(child(master, job, lake, int(workers))) + "\n")
-        return
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.spark.jobs", description=(__doc__ or "").splitlines()[0]
     )

@@ -1,21 +1,21 @@
-"""A driver for the cluster: runs jobs over a lake, or each over a lake of its own, so many records in a micro-batch.
+"""For the cluster's driver: runs jobs over a lake, or each over a lake of its own, so many records in a micro-batch.
 
-`python -m tests.spark_jobs.cluster_jobs MASTER LAKE RECORDS PAUSE_AT JOB…`: after step number PAUSE_AT of the first job
-(0: never) it makes the file LAKE.paused and waits for LAKE.go; then it prints how many steps of executors, and how many
-micro-batches of the driver, each job had. `JOB` in LAKE stands for the job's name.
+After step number `pause_at` of the first job (0: never) it makes the file LAKE.paused and waits for LAKE.go; the answer
+is how many steps of executors, and how many micro-batches of the driver, each job had. `JOB` in the lake's path stands
+for the job's name.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from pathlib import Path
 
-from kraftlake.spark_jobs import StreamOptions, run_job, spark_session
+from pyspark.sql import SparkSession
+
+from kraftlake.spark_jobs import StreamOptions, run_job
 
 
-def main(master: str, lake: str, records: str, pause_at: str, *jobs: str) -> None:
+def main(spark: SparkSession, lake: str, records: str, pause_at: str, *jobs: str) -> dict[str, list[int]]:
     steps = 0
 
     def pause(_: int, __: int) -> None:
@@ -26,7 +26,6 @@ def main(master: str, lake: str, records: str, pause_at: str, *jobs: str) -> Non
             while not Path(f"{lake}.go").exists():
                 time.sleep(0.05)
 
-    spark = spark_session("jobs on a cluster", master=master)
     done = {}
     for job in jobs:
         options = StreamOptions(max_records=int(records))
@@ -39,9 +38,4 @@ def main(master: str, lake: str, records: str, pause_at: str, *jobs: str) -> Non
             snapshot_every_bytes=60_000,
         )
         done[job] = [result.steps, result.driver_batches]
-    spark.stop()
-    sys.stdout.write(json.dumps(done) + "\n")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return done

@@ -1,22 +1,22 @@
-"""A driver for the cluster: executors write a backlog of `records/`, and can be held in the middle of it.
+"""For the cluster's driver: executors write a backlog of `records/`, and can be held in the middle of it.
 
-`python -m tests.spark_jobs.cluster_records MASTER LAKE GATE STAGE OFFSET`: tasks of records from OFFSET on say in the
-folder GATE that they are there, and go on when there is a file `open` in it: with STAGE `before` they have written
-nothing by then, with `after` their file, which the table doesn't know yet; with `-` none waits. It prints what was
-committed, offset by offset.
+Tasks of records from `offset` on say in the folder `gate` that they are there, and go on when there is a file `open` in
+it: with the stage `before` they have written nothing by then, with `after` their file, which the table doesn't know
+yet; with `-` none waits. The answer is what was committed, offset by offset.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from pyspark.sql import SparkSession
+
 from kraftlake.metadata_log.delta_table.actions import AddFile
-from kraftlake.spark_jobs import records, run_job, spark_session
+from kraftlake.spark_jobs import records, run_job
 
 RECORDS_A_PART = 300
 PARTS_A_COMMIT = 5
@@ -26,7 +26,7 @@ WritePart = Callable[[str, tuple[int, int]], AddFile]
 
 
 def held(gate: str, stage: str, offset: int, write_part: WritePart) -> WritePart:
-    """The function with a gate. Sent to the executors as it is, for it is this program's own."""
+    """The function with a gate. Sent to the executors as it is, for it is no global name."""
 
     def wait() -> None:
         folder, deadline = Path(gate), time.monotonic() + _WAITS_AT_MOST
@@ -45,20 +45,15 @@ def held(gate: str, stage: str, offset: int, write_part: WritePart) -> WritePart
     return gated
 
 
-def main(master: str, lake: str, gate: str, stage: str, offset: str) -> None:
-    """Write, print."""
-    spark = spark_session("records on a cluster", master=master)
+def main(spark: SparkSession, lake: str, gate: str, stage: str, offset: str) -> list[int]:
+    """Write."""
     while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 3:  # the driver and two executors
         spark.range(1).count()
-    records.RECORDS_A_PART = RECORDS_A_PART  # type: ignore[misc]
-    records._PARTS_A_COMMIT = PARTS_A_COMMIT
-    if stage != "-":
-        records.write_part = held(gate, stage, int(offset), records.write_part)
     committed: list[int] = []
-    run_job("records", lake, spark=spark, on_progress=lambda last, _: committed.append(last))
-    spark.stop()
-    sys.stdout.write(json.dumps(committed) + "\n")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:6])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "RECORDS_A_PART", RECORDS_A_PART)
+        patch.setattr(records, "_PARTS_A_COMMIT", PARTS_A_COMMIT)
+        if stage != "-":
+            patch.setattr(records, "write_part", held(gate, stage, int(offset), records.write_part))
+        run_job("records", lake, spark=spark, on_progress=lambda last, _: committed.append(last))
+    return committed

@@ -1,12 +1,7 @@
-"""What Spark's executors do of a lake: `python -m tests.spark_jobs.in_a_lake MASTER LAKE WHAT`.
-
-It prints what `everything` or `made` found.
-"""
+"""For a driver (tests/spark_driver.py): what Spark's executors do of a lake, by `everything` or `made`."""
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +17,6 @@ from kraftlake.spark_jobs import (
     records,
     run_job,
     run_lakes,
-    spark_session,
     state_frame,
     table_frame,
 )
@@ -90,21 +84,15 @@ def lakes(spark: SparkSession, lake: str, job: str) -> list[Any]:
 
 def streamed(spark: SparkSession, lake: str) -> list[int]:
     """The offsets that a stream brings in a session of another making, which lends executors nothing."""
-    for name in store_access():
-        spark.sparkContext.environment.pop(name, None)
+    lent = spark.sparkContext.environment
+    spark.sparkContext.environment = {name: value for name, value in lent.items() if name not in store_access()}
     spark.dataSource.register(KraftDataSource)
     stream = spark.readStream.format("kraft").option("maxRecordsPerTrigger", 4_000).schema("offset LONG").load(lake)
     query = stream.writeStream.format("memory").queryName("streamed").trigger(availableNow=True).start()
     query.awaitTermination()
+    spark.sparkContext.environment = lent
     return sorted(row.offset for row in spark.table("streamed").collect())
 
 
-def main(master: str, lake: str, what: str) -> None:
-    session = spark_session("in a lake", master=master)
-    told = {"everything": everything, "made": made}[what](session, lake)
-    session.stop()
-    sys.stdout.write(json.dumps(told) + "\n")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def main(spark: SparkSession, lake: str, what: str) -> dict[str, Any]:
+    return {"everything": everything, "made": made}[what](spark, lake)

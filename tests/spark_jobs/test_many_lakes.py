@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -40,25 +41,22 @@ def rows_of(lake: Path, tables: tuple[str, ...]) -> dict[str, list[str]]:
     return {name: sorted(map(str, DeltaTable(lake / name).to_pyarrow_table().to_pylist())) for name in tables}
 
 
-def test_on_a_cluster_two_lakes_are_made_as_in_process_and_the_damaged_third_is_told(
-    spark_cluster: SparkCluster, tmp_path: Path
-) -> None:
-    lakes = tmp_path / "lakes"
+def three_lakes(folder: Path) -> Path:
+    """A folder of two lakes, with the lakes that one process makes of them beside it, and a damaged one."""
+    lakes = folder / "lakes"
     lakes.mkdir()
     lake_of(lakes / "a", commits=1, last=500)
     lake_of(lakes / "b", commits=1, last=500)
     MetadataLog.create(lakes / "c", "the-cluster").append(batches_between(0, 1_000))
     for name in ("a", "c"):
-        shutil.copytree(lakes / name, tmp_path / name)
-        assert update_by_job("all", tmp_path / name).offset > 400
+        shutil.copytree(lakes / name, folder / name)
+        assert update_by_job("all", folder / name).offset > 400
     damage(lakes / "b")
-    words = ["spark", "all", str(lakes), str(lakes / "a"), "--master", spark_cluster.master_url, "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "kraftlake.cli", *words],
-        cwd=REPOSITORY, env=driver_environment(), capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "error: 1 of 3 lakes failed\n")
-    told = json.loads(done.stdout)
+    return lakes
+
+
+def check_three_lakes(lakes: Path, said: str) -> None:
+    told = json.loads(said)
     assert [Path(run["lake"]).name for run in told["lakes"]] == ["a", "b", "c"]
     assert told["failed"] == 1
     first, damaged, last = told["lakes"]
@@ -66,11 +64,33 @@ def test_on_a_cluster_two_lakes_are_made_as_in_process_and_the_damaged_third_is_
     assert ".parquet is no Parquet file that can be read" in damaged["error"]
     assert (first["clusterId"], last["clusterId"]) == (None, "the-cluster")
     for lake, name in ((first, "a"), (last, "c")):
+        by_one = lakes.parent / name
         assert (lake["firstOffset"], lake["offset"]) == (0, MetadataLog.open(lakes / name).end_offset - 1)
         assert [snapshot.name for snapshot in MetadataLog.open(lakes / name).snapshots()] == [
-            snapshot.name for snapshot in MetadataLog.open(tmp_path / name).snapshots()
+            snapshot.name for snapshot in MetadataLog.open(by_one).snapshots()
         ]
-        assert rows_of(lakes / name, ALL.tables) == rows_of(tmp_path / name, ALL.tables)
+        assert rows_of(lakes / name, ALL.tables) == rows_of(by_one, ALL.tables)
+
+
+@pytest.mark.usefixtures("spark")
+def test_two_lakes_are_made_as_in_one_process_and_the_damaged_third_is_told(tmp_path: Path) -> None:
+    """On a cluster, in the quick profile: tests/spark_jobs/test_object_store.py."""
+    lakes = three_lakes(tmp_path)
+    told = run("spark", "all", lakes, lakes / "a", "--json", code=1)
+    assert told.stderr == "error: 1 of 3 lakes failed\n"
+    check_three_lakes(lakes, told.stdout)
+
+
+@pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="KRAFTLAKE_TESTS=long: three JVMs")
+def test_they_are_made_so_on_a_cluster(spark_cluster: SparkCluster, tmp_path: Path) -> None:
+    lakes = three_lakes(tmp_path)
+    words = ["spark", "all", str(lakes), str(lakes / "a"), "--master", spark_cluster.master_for_another_driver()]
+    done = subprocess.run(
+        [sys.executable, "-m", "kraftlake.cli", *words, "--json"],
+        cwd=REPOSITORY, env=driver_environment(), capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "error: 1 of 3 lakes failed\n")
+    check_three_lakes(lakes, done.stdout)
 
 
 def test_each_lake_goes_on_from_where_its_tables_are_and_counts_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+IN_A_LAKE = "tests.spark_jobs.in_a_lake"
 ROOT = Path(__file__).parents[2]
 TABLES = sorted({table for job in JOBS.values() for table in job.tables})
 SNAPSHOT_BYTES = 60_000
@@ -102,22 +105,22 @@ def test_a_stream_goes_on_there_with_what_is_appended(lake: str, spark: SparkSes
 
 
 @pytest.fixture
-def executors(request: pytest.FixtureRequest) -> str:
-    """The master of executors that know no store by themselves, or that inherit what this process knows."""
+def found(request: pytest.FixtureRequest) -> Callable[..., dict[str, Any]]:
+    """What a driver finds whose executors know no store by themselves, or inherit what this process knows."""
     if request.param == "local":
-        return "local[2]"
+        return found_by_local_driver
     cluster: SparkCluster = request.getfixturevalue("spark_cluster")
-    return cluster.master_url
+    return partial(cluster.run_driver, IN_A_LAKE, timeout=400)
 
 
 @pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a JVM of its own")
-@pytest.mark.parametrize("executors", ["local", "cluster"], indirect=True)
+@pytest.mark.parametrize("found", ["local", "cluster"], indirect=True)
 def test_executors_read_fold_and_write_there_without_a_client_of_hadoops(
-    lake: str, tmp_path: Path, spark: SparkSession, executors: str
+    lake: str, tmp_path: Path, spark: SparkSession, found: Callable[..., dict[str, Any]]
 ) -> None:
     append_in(MetadataLog.create(lake), 4, sample_batches())
     lake_of(tmp_path / "lake", commits=4)
-    told = found_by_driver(executors, lake, "everything")
+    told = found(lake, "everything")
     assert told == everything(spark, str(tmp_path / "lake"))
     assert told["records"]["committed"][-1] == LAST_OFFSET
     assert batches_of_snapshots(lake) == batches_of_snapshots(tmp_path / "lake")
@@ -127,7 +130,7 @@ def test_a_cluster_whose_workers_know_no_store_makes_and_reads_its_tables(
     lake: str, server: dict[str, str], spark_cluster: SparkCluster, tmp_path: Path
 ) -> None:
     append_in(MetadataLog.create(lake), 2, batches_between(0, LAST_ON_CLUSTER))
-    told = found_by_driver(spark_cluster.master_url, lake, "made")
+    told = spark_cluster.run_driver(IN_A_LAKE, lake, "made", timeout=400)
     assert told["made"] == [2, 0]
     lake_of(tmp_path / "lake", commits=1, last=LAST_ON_CLUSTER)
     update_tables(tmp_path / "lake", TABLES)
@@ -147,12 +150,13 @@ def test_a_cluster_whose_workers_know_no_store_makes_and_reads_its_tables(
     assert told["ended"]
 
 
-def found_by_driver(master: str, lake: str, what: str) -> dict[str, Any]:
-    """What `tests.spark_jobs.in_a_lake` finds, in a process of its own."""
-    command = [sys.executable, "-m", "tests.spark_jobs.in_a_lake", master, lake, what]
+def found_by_local_driver(lake: str, what: str) -> dict[str, Any]:
+    """What is found by a process of its own."""
     done = subprocess.run(
-        command, cwd=ROOT, env=driver_environment(), capture_output=True, text=True, timeout=400, check=False
-    )
+        [sys.executable, "-m", "tests.spark_driver", "local[2]"],
+        input=json.dumps([IN_A_LAKE, lake, what]) + "\n",
+        cwd=ROOT, env=driver_environment(), capture_output=True, text=True, timeout=400, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     told: dict[str, Any] = json.loads(done.stdout)
     return told

@@ -65,7 +65,7 @@ def test_the_command_runs_a_job_on_the_cluster_that_it_is_given(spark_cluster: S
     done = subprocess.run(
         [
             *(sys.executable, "-m", "kraftlake.cli", "spark", "records", str(lake)),
-            *("--master", spark_cluster.master_url, "--json"),
+            *("--master", spark_cluster.master_for_another_driver(), "--json"),
         ],
         capture_output=True, text=True, timeout=300, check=False, env=driver_environment(), cwd=REPOSITORY,
     )  # fmt: skip
@@ -118,7 +118,7 @@ def test_the_commands_of_the_page_bring_kraftlake_to_bare_pythons(bare_cluster: 
     for number, (script, job) in enumerate(zip(scripts, ("records", "all", "records"), strict=True)):
         lake = tmp_path / f"lake-{number}"
         lake_of(lake, commits=2)
-        names = {"JOB": job, "LAKE": str(lake), "spark://HOST:7077": bare_cluster.master_url}
+        names = {"JOB": job, "LAKE": str(lake), "spark://HOST:7077": bare_cluster.master_for_another_driver()}
         for name, value in (names | {"/opt/kraftlake": f"{tmp_path}/opt"}).items():
             script = re.sub(rf"(?<![\w./]){re.escape(name)}\b", value, script)  # noqa: PLW2901
         done = run_in(source if number < 2 else source / "dist", script)
@@ -144,8 +144,9 @@ def test_executors_without_kraftlake_are_an_error_in_one_sentence(
 ) -> None:
     lake = tmp_path / "lake"
     lake_of(lake, commits=1, last=400)
+    master = bare_cluster.master_for_another_driver()
     done = run_in(
-        tmp_path, f"{sys.executable} -m kraftlake spark records {lake} --master {bare_cluster.master_url}",
+        tmp_path, f"{sys.executable} -m kraftlake spark records {lake} --master {master}",
         PYSPARK_PYTHON=python,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
@@ -169,7 +170,8 @@ def test_a_wheel_as_a_zip_is_refused_in_one_sentence_that_names_the_two_ways(
     lake, package = tmp_path / "lake", tmp_path / "kraftlake.zip"
     lake_of(lake, commits=1, last=400)
     package.write_bytes(wheel.read_bytes())
-    names = {"package": package, "lake": lake, "master": spark_cluster.master_url, "program": submit.__file__}
+    master = spark_cluster.master_for_another_driver()
+    names = {"package": package, "lake": lake, "master": master, "program": submit.__file__}
     done = run_in(tmp_path, script.format(**names), PYSPARK_PYTHON=sys.executable)
     sentence = (
         r"kraftlake's compiled code can't be loaded from a zip \(.*\.zip\): install the wheel on each machine of the "

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +14,7 @@ from deltalake import DeltaTable
 
 from kraftlake.tables.records_table import RECORDS
 from tests.spark_cluster import SparkCluster
+from tests.spark_driver import ClusterDriver
 from tests.spark_jobs.cluster_records import PARTS_A_COMMIT, RECORDS_A_PART
 from tests.spark_jobs.test_records import expected, rows_of
 from tests.tables.sample_log import LAST_OFFSET, lake_of
@@ -35,36 +33,31 @@ SECOND_COMMIT = A_COMMIT + RECORDS_A_PART
 @contextmanager
 def held_in_the_middle(
     cluster: SparkCluster, lake: Path, gate: Path, *, stage: str, offset: int, tasks: int = 2
-) -> Iterator[subprocess.Popen[str]]:
+) -> Iterator[ClusterDriver]:
     """A driver whose tasks, at least so many of them, wait at the gate."""
     gate.mkdir()
     with cluster.start_driver(DRIVER, lake, gate, stage, offset) as driver:
         deadline = time.monotonic() + 300
-        while len(list(gate.glob("begun-*"))) < tasks and driver.poll() is None and time.monotonic() < deadline:
+        while len(list(gate.glob("begun-*"))) < tasks and driver.busy and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert len(list(gate.glob("begun-*"))) >= tasks, driver.communicate()[1][-3000:] if driver.poll() else "no task"
+        assert len(list(gate.glob("begun-*"))) >= tasks, driver.said() or "no task"
         yield driver
 
 
-def finish(driver: subprocess.Popen[str], gate: Path) -> list[int]:
-    """Opens the gate; what the driver says at its end."""
+def finish(driver: ClusterDriver, gate: Path) -> list[int]:
+    """Opens the gate; what the driver has committed at its end."""
     (gate / "open").touch()
-    said, complaints = driver.communicate(timeout=400)
-    assert driver.returncode == 0, complaints[-3000:]
-    committed: list[int] = json.loads(said)
+    committed: list[int] = driver.answer(timeout=400)
     return committed
 
 
-def kill(driver: subprocess.Popen[str], gate: Path) -> None:
-    os.kill(driver.pid, signal.SIGKILL)
-    driver.wait(timeout=60)
+def kill(driver: ClusterDriver, gate: Path) -> None:
+    driver.kill()
     (gate / "open").touch()  # Pythons that outlive their executor write what nobody will commit
 
 
 def run_to_the_end(cluster: SparkCluster, lake: Path) -> list[int]:
-    done = cluster.run_driver(DRIVER, lake, "-", "-", 0, timeout=400)
-    assert done.returncode == 0, done.stderr[-3000:]
-    committed: list[int] = json.loads(done.stdout)
+    committed: list[int] = cluster.run_driver(DRIVER, lake, "-", "-", 0, timeout=400)
     return committed
 
 

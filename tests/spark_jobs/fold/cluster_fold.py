@@ -1,27 +1,28 @@
-"""A driver for the cluster: builds a snapshot and counts local changes, and can be held in the middle of it.
+"""For the cluster's driver: builds a snapshot and counts local changes, and can be held in the middle of it.
 
-`python -m tests.spark_jobs.fold.cluster_fold MASTER LAKE GATE STAGE`: with STAGE `read` or `fold` the executors say in
-the folder GATE that they have begun that stage, and go on when there is a file `open` in it; with STAGE `-` they don't.
+With the stage `read` or `fold` the executors say in the folder `gate` that they have begun that stage, and go on when
+there is a file `open` in it; with the stage `-` they don't.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kraftlake.spark_jobs import build_snapshot, local_changes_frame, spark_session
+import pytest
+from pyspark.sql import SparkSession
+
+from kraftlake.spark_jobs import build_snapshot, local_changes_frame
 from kraftlake.spark_jobs.fold import frames
 
 _WAITS_AT_MOST = 300.0  # seconds
 
 
 def held(gate: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, begun only when the gate is open. Sent to the executors as it is, for it is this program's own."""
+    """The function, begun only when the gate is open; sent to the executors as it is, for it is no global name."""
 
     def gated(*arguments: Any, **options: Any) -> Any:
         folder, deadline = Path(gate), time.monotonic() + _WAITS_AT_MOST
@@ -33,27 +34,23 @@ def held(gate: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return gated
 
 
-def main(master: str, lake: str, gate: str, stage: str) -> None:
-    """Build, count, print."""
-    spark = spark_session("cluster fold", master=master)
+def main(spark: SparkSession, lake: str, gate: str, stage: str) -> dict[str, Any]:
+    """Build, count."""
     while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 3:  # the driver and two executors
         spark.range(1).count()
-    if stage == "read":
-        frames.read_chunks = held(gate, frames.read_chunks)
-    if stage == "fold":
-        frames.result_of = held(gate, frames.result_of)
-    built = build_snapshot(spark, lake, shards=4)
-    frame = local_changes_frame(spark, lake, built.offset - 5_000, built.offset, shards=4)
-    counts = {f"{row.broker} {row.change}": row["count"] for row in frame.groupBy("broker", "change").count().collect()}
-    spark.stop()
-    sys.stdout.write(json.dumps({"name": built.name, "records": built.records, "changes": counts}) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        if stage == "read":
+            patch.setattr(frames, "read_chunks", held(gate, frames.read_chunks))
+        if stage == "fold":
+            patch.setattr(frames, "result_of", held(gate, frames.result_of))
+        built = build_snapshot(spark, lake, shards=4)
+        frame = local_changes_frame(spark, lake, built.offset - 5_000, built.offset, shards=4)
+        rows = frame.groupBy("broker", "change").count().collect()
+    counts = {f"{row.broker} {row.change}": row["count"] for row in rows}
+    return {"name": built.name, "records": built.records, "changes": counts}
 
 
 def begun(gate: Path) -> Iterator[str]:
     """The Python workers that wait at the gate."""
     for entry in gate.glob("begun-*"):
         yield entry.name
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:5])

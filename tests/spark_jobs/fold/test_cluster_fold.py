@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,11 +33,10 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
-def check(lake: Path, answer: str) -> None:
-    """What the driver said, and left in the lake, is what one process makes of the log."""
+def check(lake: Path, told: dict[str, Any]) -> None:
+    """What the driver told, and left in the lake, is what one process makes of the log."""
     log = MetadataLog.open(lake)
     at = log.end_offset - 1
-    told = json.loads(answer)
     rows = changes_in_one_process(log, at - 5_000, at).select(["broker", "change"]).to_pylist()
     assert told["changes"] == Counter(f"{row['broker']} {row['change']}" for row in rows)
     kept = kept_batches(log, at)
@@ -58,11 +57,10 @@ def test_a_worker_that_is_killed_in_the_middle_changes_nothing(
     with spark_cluster.start_driver(DRIVER, lake, gate, stage) as driver:
         if stage != "-":
             deadline = time.monotonic() + 300
-            while len(list(begun(gate))) < 2 and driver.poll() is None and time.monotonic() < deadline:
+            while len(list(begun(gate))) < 2 and driver.busy and time.monotonic() < deadline:
                 time.sleep(0.02)
             assert len(list(begun(gate))) >= 2, "both workers are at it"
             spark_cluster.workers[0].kill()
             (gate / "open").touch()
-        said, errors = driver.communicate(timeout=500)
-    assert driver.returncode == 0, errors[-3000:]
-    check(lake, said)
+        told = driver.answer(timeout=500)
+    check(lake, told)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.spark_jobs import java_home, spark_session, submit
+from kraftlake.spark_jobs import java_home, session, spark_session, submit
 from tests.tables.sample_log import lake_of
 
 if TYPE_CHECKING:
@@ -62,29 +63,29 @@ def test_the_program_can_be_given_to_spark_submit(tmp_path: Path) -> None:
     assert json.loads(done.stdout.splitlines()[-1])["microBatches"] == 1
 
 
-ASKS_THE_JVM = """
-from kraftlake.spark_jobs import spark_session
-spark = spark_session("long-lived", master="local[1]", long_lived=True)
-beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory
-print(*beans.getRuntimeMXBean().getInputArguments())
-print(spark.conf.get("spark.executor.extraJavaOptions"))
-"""
+def options_of(*, long_lived: bool) -> tuple[str, str]:
+    """What a new session asks of the JVMs of its driver and of executors."""
+    options = session._launch_options("any", "local[1]", True, (), long_lived)
+    return options["spark.driver.extraJavaOptions"], options["spark.executor.extraJavaOptions"]
 
 
 @pytest.mark.spark
 def test_a_long_lived_session_compiles_what_is_hot(spark: SparkSession) -> None:
-    quick = spark.conf.get("spark.driver.extraJavaOptions")
-    assert quick is not None
+    quick, quick_executors = options_of(long_lived=False)
     assert "TieredStopAtLevel=1" in quick
     assert "arrow.enable_unsafe_memory_access=true" in quick
-    done = run([sys.executable, "-c", ASKS_THE_JVM])
-    assert done.returncode == 0, done.stderr[-2000:]
-    of_driver, of_executors = done.stdout.splitlines()
-    assert spark.conf.get("spark.executor.extraJavaOptions") in quick
-    assert "TieredStopAtLevel" not in of_driver + of_executors
-    assert "-XX:Tier4CompileThreshold=" in of_driver
-    assert "-Darrow.enable_unsafe_memory_access=true" in of_driver
-    assert "-Darrow.enable_unsafe_memory_access=true" in of_executors
+    assert spark.conf.get("spark.driver.extraJavaOptions") == quick
+    assert spark.conf.get("spark.executor.extraJavaOptions") == quick_executors
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    told = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    assert {*shlex.split(quick)} <= {*told}, "the JVM has them"
+    for options in options_of(long_lived=True):
+        assert "TieredStopAtLevel" not in options
+        assert "-XX:Tier4CompileThreshold=" in options
+        assert "-Darrow.enable_unsafe_memory_access=true" in options
+        done = run([str(java_home() / "bin" / "java"), *shlex.split(options), "-version"])
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.spark

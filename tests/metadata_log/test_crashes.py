@@ -23,14 +23,13 @@ from tests.metadata_log.doomed_writer import batches_at, reign_batches
 from tests.metadata_log.log_batches import snapshot_batches
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-KILLS = 180 if LONG else 24
+KILLS = 180 if LONG else 12
 """Of the writers; with those of compactions and upkeep (`test_upkeep`) more than 300."""
 CHECKPOINT_EVERY = 10
 ROOT = Path(__file__).resolve().parents[2]
 RACERS = 4
 APPENDS = 200 if LONG else 25
-MANY_RACERS = 10
-MANY_APPENDS = 500 if LONG else 50
+MANY_RACERS, MANY_APPENDS = (10, 500) if LONG else (4, 60)
 CLAIMANTS = 3
 CLAIMS = 200 if LONG else 30
 

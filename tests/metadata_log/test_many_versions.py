@@ -10,7 +10,7 @@ from tests.metadata_log.live_writer import writing
 from tests.metadata_log.log_batches import UnsyncedDisk, noop_batch
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-VERSIONS, OPENS = (20_000, 2) if LONG else (800, 5)
+VERSIONS, OPENS = (20_000, 2) if LONG else (400, 3)
 
 
 def test_each_open_beside_a_fast_writer_finds_all_that_was_acknowledged_before_it(tmp_path: Path) -> None:

@@ -280,4 +280,4 @@ class AppendMachine(RuleBasedStateMachine):
 
 
 TestAppendProtocol = AppendMachine.TestCase
-TestAppendProtocol.settings = settings(stateful_step_count=30)
+TestAppendProtocol.settings = settings(stateful_step_count=30, max_examples=max(20, settings.default.max_examples // 3))

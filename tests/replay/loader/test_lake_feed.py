@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -296,10 +297,17 @@ class Requests:
         monkeypatch.setattr(ObjectPath, "store", property(lambda _: self.store))
         monkeypatch.setattr(object_path, "_requests", self._request)
 
-    def renew(self, grants: int | None) -> None:
-        """A new store, without an object."""
+    def renew(self, grants: int | None, objects: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        """A new store, with these objects alone."""
         self.store = MemoryStore()
+        for path, content in objects.items():
+            self.store.put(path, content)
         self.answered, self.grants = 0, grants
+
+    def objects(self) -> dict[str, bytes]:
+        """All objects of the store."""
+        paths = [entry["path"] for chunk in self.store.list() for entry in chunk]
+        return {path: bytes(self.store.get(path).bytes()) for path in paths}
 
     @contextmanager
     def _request(self, path: ObjectPath) -> Iterator[Any]:
@@ -318,22 +326,34 @@ class Requests:
         self.grants = grants
 
 
-def check_followed(requests: Requests) -> None:
-    """Read a lake from its snapshot and checkpoint, follow it, be trimmed past, and load a snapshot of two parts."""
+LAKE = "s3://bucket/lake"
+POLICY = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
+
+
+def batches_to_follow() -> list[RecordBatch]:
     batches = small_log()
     values = [random.Random(seed).randbytes(2_000).hex() for seed in range(50)]
     long = [r.ConfigRecord(resource_type=4, resource_name="1", name=value[:9], value=value) for value in values]
     batches.append(data(batches[-1].last_offset + 1, *long, epoch=3))
     batches.append(no_op(batches[-1].last_offset + 1, epoch=3))
-    policy = UpkeepPolicy(checkpoint_after=1, keep_commits=1, compact_from=100, orphan_age_ms=0, exclusive=True)
+    return batches
+
+
+def make_followed(batches: list[RecordBatch]) -> None:
+    """A lake with a snapshot, a checkpoint, and commits after both."""
+    log = MetadataLog.create(LAKE, "cluster")
+    log.append(batches[:3])
+    keep_snapshot(log, reference_image(batches, batches[2].last_offset))
+    log.append(batches[3:5])
+    Upkeep(log.path, POLICY).run(force_checkpoint=True)
+    log.append(batches[5:7])
+
+
+def check_followed(requests: Requests, batches: list[RecordBatch], at_end: MetadataImage) -> None:
+    """Read the lake from its snapshot and checkpoint, follow it, be trimmed past, and load a snapshot of two parts."""
     with requests.all_answered():
-        log = MetadataLog.create("s3://bucket/lake", "cluster")
-        upkeep = Upkeep(log.path, policy)
-        log.append(batches[:3])
-        keep_snapshot(log, reference_image(batches, batches[2].last_offset))
-        log.append(batches[3:5])
-        upkeep.run(force_checkpoint=True)
-        log.append(batches[5:7])
+        log = MetadataLog.open(LAKE)
+        upkeep = Upkeep(log.path, POLICY)
     run = fed(log, poll=0.1)
     run.run()
     with requests.all_answered():
@@ -344,25 +364,29 @@ def check_followed(requests: Requests) -> None:
     run.run()
     with requests.all_answered():
         log.append(batches[-1:])
-        keep_snapshot(log, reference_image(batches))
+        keep_snapshot(log, at_end)
         upkeep.trim(log.end_offset - 1, stream_lag_ms=0)
         upkeep.run(force_checkpoint=True)
         upkeep.vacuum()
     for _ in range(8):
         run.run()
     assert (run.faults.told, run.feed.stopped, run.loader.stopped) == ([], None, None)
-    assert run.publisher.images[-1] == reference_image(batches)
+    assert run.publisher.images[-1] == at_end
 
 
 def test_any_one_request_that_an_object_store_refuses_costs_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = Requests(monkeypatch)
-    requests.renew(10_000)
-    check_followed(requests)
+    requests, batches = Requests(monkeypatch), batches_to_follow()
+    at_end = reference_image(batches)
+    requests.renew(None)
+    make_followed(batches)
+    made = requests.objects()
+    requests.renew(10_000, made)
+    check_followed(requests, batches, at_end)
     total = requests.answered
     assert total > 50
     for grants in range(total):
-        requests.renew(grants)
-        check_followed(requests)
+        requests.renew(grants, made)
+        check_followed(requests, batches, at_end)
         assert requests.grants is None, "one was refused"
 
 

@@ -67,6 +67,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.fast)
         if item.get_closest_marker("spark"):
             fixtures = getattr(item, "fixturenames", ())
-            of_spark = "spark" in item.nodeid or "tables" in item.nodeid or "spark" in fixtures
+            of_spark = "spark" in item.nodeid or room_of(item.nodeid) == "tables" or "spark" in fixtures
             group = "cluster" if "spark_cluster" in fixtures else "spark" if of_spark else "kafka"
             item.add_marker(pytest.mark.xdist_group(group))

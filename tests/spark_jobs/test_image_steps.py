@@ -207,14 +207,14 @@ def test_faults_of_the_log_are_one_sentence_and_those_of_a_receiver_its_own(plac
 @pytest.mark.spark
 def test_a_query_that_fails_in_a_step_goes_on_with_that_step(spark: SparkSession, tmp_path: Path) -> None:
     lake, checkpoint = tmp_path / "lake", tmp_path / "checkpoint"
-    lake_of(lake, commits=2)
+    lake_of(lake, commits=2, last=2_000)
 
     def run(receiver: Receiver) -> None:
-        stream = image_stream(spark, lake, receiver, starting_offset=410, max_records_per_trigger=2000)
+        stream = image_stream(spark, lake, receiver, starting_offset=410, max_records_per_trigger=900)
         query = stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
         assert query.awaitTermination(300)
 
-    receiver = Receiver(300)
+    receiver = Receiver(100)
     with pytest.raises(StreamingQueryException, match="ValueError: not now"):
         run(receiver)
     kept = receiver.offsets[-1]

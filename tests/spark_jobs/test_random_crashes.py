@@ -39,7 +39,7 @@ class Rows(dict[str, list[str]]):
         return f"<rows of {len(self)} tables>"
 
 
-EXAMPLES, MOST_STEPS = (66, 6) if os.environ.get("KRAFTLAKE_TESTS") == "long" else (1, 3)
+EXAMPLES, FEWEST_STEPS, MOST_STEPS = (66, 2, 6) if os.environ.get("KRAFTLAKE_TESTS") == "long" else (1, 1, 1)
 """An example is many runs, which take seconds."""
 
 
@@ -143,7 +143,7 @@ STEPS = st.lists(
         st.tuples(st.just("run"), st.just("all"), st.integers(1, 3), CRASHES),
         st.tuples(st.sampled_from(["lose_states", "compact"])),
     ),
-    min_size=2,
+    min_size=FEWEST_STEPS,
     max_size=MOST_STEPS,
 )
 

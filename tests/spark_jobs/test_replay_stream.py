@@ -25,7 +25,6 @@ from kraftlake.spark_jobs import StreamOptions, StreamResult, run_job
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.local_changes.local_changes_table import LOCAL_CHANGES, SCHEMA
 from kraftlake.tables.table_locks import hold_tables
-from tests.interop.kafka_classes import kafka_local_changes
 from tests.replay.made_logs import data, no_op, topic
 from tests.tables.sample_log import (
     LAST_OFFSET,
@@ -124,36 +123,6 @@ def test_a_run_with_nothing_new_writes_nothing(lake_in_one_go: Path, expected: T
     assert Tables.of(lake_in_one_go) == expected
 
 
-@pytest.mark.spark
-def test_each_delta_means_to_each_broker_what_kafka_says(expected: Tables) -> None:
-    segments = list(SAMPLE.glob("*.log"))
-    by_offset: dict[int, list[dict[str, Any]]] = {}
-    for row in expected.local_changes:
-        by_offset.setdefault(row["offset"], []).append(row)
-    ends = [batch.last_offset for batch in sample_batches()]
-    before = dict(zip(ends[1:], ends, strict=False))
-    checked = [offset for offset in by_offset if offset in before][::9]
-    assert len(checked) > 20
-    for offset in checked:
-        for broker in (1, 2, 3, 4):
-            rows = [row for row in by_offset[offset] if row["broker"] == broker]
-            kafka = kafka_local_changes(segments, broker=broker, start=before[offset], end=offset)
-            assert told(rows, "delete") == set(kafka["deletes"])
-            assert told(rows, "leader_elected") == set(kafka["electedLeaders"])
-            assert told(rows, "leader", "leader_elected") == set(kafka["leaders"])
-            assert told(rows, "follower") == set(kafka["followers"])
-            directories = {f"{r['topic_id']}:{r['topic']}-{r['partition']}": r["directory"] for r in rows}
-            assert {key: value for key, value in directories.items() if value} == kafka["directoryIds"]
-            for row in rows:
-                if row["change"] in ("leader", "leader_elected", "follower"):
-                    kind = "followers" if row["change"] == "follower" else "leaders"
-                    info = kafka[kind][f"{row['topic']}-{row['partition']}"]
-                    assert (info["topicId"], info["partition"]["leaderEpoch"]) == (row["topic_id"], row["leader_epoch"])
-                    assert (info["partition"]["replicas"], info["partition"]["isr"]) == (row["replicas"], row["isr"])
-                    assert info["partition"]["partitionEpoch"] == row["partition_epoch"]
-                    assert info["partition"]["leader"] == row["leader"]
-
-
 def told(rows: list[dict[str, Any]], *changes: str) -> set[str]:
     return {f"{row['topic']}-{row['partition']}" for row in rows if row["change"] in changes}
 
@@ -190,7 +159,7 @@ def test_micro_batches_of_any_size_give_the_same_tables(tmp_path: Path, expected
 
 
 @pytest.mark.spark
-def test_a_compacted_lake_and_a_lost_checkpoint_give_the_same_tables(
+def test_a_lake_that_is_compacted_and_vacuumed_and_a_lost_checkpoint_give_the_same_tables(
     tmp_path: Path, expected: Tables, spark: SparkSession
 ) -> None:
     lake = tmp_path / "lake"
@@ -200,7 +169,7 @@ def test_a_compacted_lake_and_a_lost_checkpoint_give_the_same_tables(
     rest = sample_batches()[len(first) :]
     one = replay(lake, spark)
     append_in(log, 2, rest[: len(second)])
-    DeltaTable(lake / "log").optimize.compact()
+    compact_and_vacuum(lake)
     log.refresh()
     two = replay(lake, spark, max_records=3_000)
     assert (two.micro_batches, two.base_offset) == (1, one.offset)
@@ -216,17 +185,12 @@ def test_a_compacted_lake_and_a_lost_checkpoint_give_the_same_tables(
     assert tables.covers == expected.covers
 
 
-@pytest.mark.spark
-def test_what_was_compacted_and_vacuumed_is_read_from_the_table_itself(
-    tmp_path: Path, expected: Tables, spark: SparkSession
-) -> None:
-    lake = tmp_path / "lake"
-    lake_of(lake, commits=3)
-    DeltaTable(lake / "log").optimize.compact()
-    DeltaTable(lake / "log").vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    done = replay(lake, spark)
-    assert done.offset == LAST_OFFSET
-    assert Tables.of(lake) == expected
+def compact_and_vacuum(lake: Path) -> None:
+    """Leave the log without the files that its commits name."""
+    log = DeltaTable(lake / "log")
+    log.optimize.compact()
+    log.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    assert {Path(uri).name for uri in log.file_uris()} == {file.name for file in (lake / "log").glob("*.parquet")}
 
 
 @pytest.mark.spark

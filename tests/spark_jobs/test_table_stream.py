@@ -82,8 +82,8 @@ def test_what_a_job_writes_into_a_lake_is_for_its_user_alone_whatever_the_umask_
     lake = tmp_path / "lake"
     before = os.umask(0o022)
     try:
-        lake_of(lake, commits=1)
-        run(lake, spark, max_records=3_000)
+        lake_of(lake, commits=1, last=400)
+        run(lake, spark, max_records=300)
     finally:
         os.umask(before)
     assert [path for path in lake.rglob("*") if path.stat().st_mode & 0o077] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 from pathlib import Path
@@ -27,6 +28,7 @@ from kraftlake.tables.local_changes.local_changes_table import SCHEMA
 from kraftlake.tables.shards import shard_plan as planning
 from kraftlake.tables.shards.shard_plan import plan_fold, provenance_at
 from tests.at_least_one import at_least_one
+from tests.few_examples import few_examples
 from tests.histories import uuid_of
 from tests.spark_jobs.fold.one_process import (
     changes_of,
@@ -39,6 +41,8 @@ from tests.spark_jobs.fold.one_process import (
     topics_of,
 )
 from tests.tables.local_changes.reference import local_change_rows, row_head
+
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +77,7 @@ def in_transaction(log: MetadataLog, at: int) -> bool:
     return open_
 
 
+@few_examples
 @given(data=st.data(), batches=logs(), shards=st.integers(1, 5), commits=st.integers(1, 4), seed=st.integers(0, 999))
 def test_the_shards_of_any_history_make_the_local_image_and_local_changes_at_any_offset(
     data: st.DataObject, batches: list[RecordBatch], shards: int, commits: int, seed: int
@@ -174,7 +179,7 @@ AGAIN = (
         (*AGAIN, r.ClearElrRecord(topic_name="t3")),
     ],
 )
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", [1, 3] if LONG else [3])
 def test_each_thing_that_makes_a_fold_difficult_is_as_in_one_process(
     tmp_path: Path, messages: tuple[Message, ...], shards: int
 ) -> None:

@@ -29,7 +29,7 @@ BUDGET = {
     "publisher": 5,
     "records": 50,
     "replay": 140,
-    "replica_manager": 110,
+    "replica_manager": 55,
     "runtime": 20,
     "server": 230,
     "settings": 20,
@@ -38,7 +38,7 @@ BUDGET = {
     "tables": 120,
     "tests": 30,
 }
-"""Seconds by room on an idle machine with two cores: 36 minutes in all are 12 with three workers."""
+"""Seconds by room on an idle machine with two cores: 35 minutes in all are 12 with three workers."""
 
 
 class RoomSeconds:

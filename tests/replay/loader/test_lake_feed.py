@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -54,6 +55,7 @@ from tests.replay.made_logs import (
 )
 
 DISK = UnsyncedDisk()
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 
 
 @attrs.define
@@ -384,7 +386,7 @@ def test_any_one_request_that_an_object_store_refuses_costs_a_moment(monkeypatch
     check_followed(requests, batches, at_end)
     total = requests.answered
     assert total > 50
-    for grants in range(total):
+    for grants in range(0, total, 1 if LONG else 3):
         requests.renew(grants, made)
         check_followed(requests, batches, at_end)
         assert requests.grants is None, "one was refused"

@@ -368,10 +368,9 @@ class LogReplay(LogPosition[EffectiveRecords]):
         """Move over batches that no table says anything of."""
         last_batch = pc.equal(rows.column("batch"), rows.column("batch")[-1])
         latest = pc.max(rows.column("timestamp").filter(last_batch).cast(pa.int64())).as_py()
-        self.time = -1 if latest is None else latest // 1000
-        self.last_offset, self._batch_aligned = rows.column("offset")[-1].as_py(), True
-        at = self.last_offset
-        self.provenance = attrs.evolve(self.provenance, offset=at, timestamp=self.time, batch_aligned=True)
+        offset, time = rows.column("offset")[-1].as_py(), -1 if latest is None else latest // 1000
+        self.provenance = attrs.evolve(self.provenance, offset=offset, timestamp=time, batch_aligned=True)
+        self.move_behind(self.provenance)
 
 
 def _some(part: Chunk, following: Iterator[Chunk]) -> Iterator[Chunk]:

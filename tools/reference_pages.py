@@ -1,9 +1,14 @@
-"""The pages of the site's reference that the code says itself: commands, tables, metrics, the Python API."""
+"""The pages of the reference that the code writes: `python -m tools.reference_pages` keeps those in docs/reference.
+
+The tables and metrics are kept there whole, of the commands their purposes; what `--help` and `help()` show, too, is in
+the site alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pyarrow as pa
@@ -13,9 +18,11 @@ from kraftlake.cli.application import application
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.metrics import Gauge, MetricName, MetricsRegistry
 from kraftlake.server.follow_metrics import register_metrics
+from kraftlake.tables.events.events_table import EVENTS, KINDS
 from kraftlake.tables.jobs import ALL, RECORDS
 from kraftlake.tables.lake_table import TableDescription
 
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 DOORS = {
     "kraftlake": "What most programs need.",
     "kraftlake.api": "What programs are built of: loaders, publishers, deltas, controllers, tables of their own.",
@@ -26,18 +33,34 @@ _WITHOUT_HEADING = "    options:\n      show_root_heading: false\n      show_roo
 
 
 def reference_pages() -> dict[str, str]:
-    """Each page in Markdown, by its file below `reference/`."""
-    return {
-        "commands.md": commands_page(),
-        "tables.md": tables_page(),
-        "metrics.md": metrics_page(),
-        "python.md": python_page(),
-    }
+    """Each page of the site in Markdown, by its file below `reference/`."""
+    return {**kept_pages(), "commands.md": commands_page(), "python.md": python_page()}
+
+
+def kept_pages() -> dict[str, str]:
+    """The pages that docs/reference holds, in Markdown."""
+    return {"commands.md": commands_index(), "metrics.md": metrics_page(), "tables.md": tables_page()}
+
+
+def commands_index() -> str:
+    """The commands with their purposes, under the headings of `kraftlake --help`."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for name, command in commands():
+        if not isinstance(command, click.Group):
+            listed = application.commands.get(name.partition(" ")[2]) or application.commands[name.split()[1]]
+            sections.setdefault(listed.section, []).append((f"`{name}`", command.get_short_help_str(200)))  # type: ignore[attr-defined]
+    shared = (
+        "`kraftlake COMMAND --help` has the arguments, options and examples of each, the site of `make docs` all of "
+    )
+    parts = ["# Commands", f"{shared}them; [cli.md](../cli.md) says what they share."]
+    for heading, rows in sections.items():
+        parts += [f"## {heading}", _table(("command", ""), rows)]
+    return "\n\n".join(parts) + "\n"
 
 
 def commands_page() -> str:
-    """What `--help` prints, of every command."""
-    parts = ["# Commands", "What `kraftlake COMMAND --help` prints. [cli.md](../cli.md) has what all commands share."]
+    """The commands with their purposes, and what `--help` prints of each."""
+    parts = [commands_index().rstrip()]
     for name, command in commands():
         if not command.hidden:
             level = "##" if name.count(" ") <= 1 else "###"
@@ -66,13 +89,11 @@ def tables_page() -> str:
         "comment in the Delta table, too. Ask [histories](../history-sql.md), [records](../records-sql.md).",
     ]
     for description in table_descriptions():
-        rows = [f"| `{field.name}` | {_type(field)} | {_cell(text)} |" for field, text in description.table_columns]
-        head = [
-            f"## {description.name}",
-            f"{description.comment}",
-            "| column | type | meaning |\n| --- | --- | --- |\n" + "\n".join(rows),
-        ]
-        parts += head
+        rows = [(f"`{field.name}`", _type(field), text) for field, text in description.table_columns]
+        parts += [f"## {description.name}", description.comment, _table(("column", "type", "meaning"), rows)]
+        if description.name == EVENTS.name:
+            kinds = [(f"`{kind}`", meaning) for kind, meaning in KINDS.items()]
+            parts.append(_table(("kind", "what happened"), kinds))
     return "\n\n".join(parts) + "\n"
 
 
@@ -86,23 +107,16 @@ def _type(field: pa.Field) -> str:
     return kind if field.nullable else f"{kind}, never null"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = ([text.replace("|", "\\|").replace("\n", " ") for text in row] for row in rows)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *cells))
 
 
 def metrics_page() -> str:
     """The metrics that `kraftlake follow` serves."""
-    rows = [f"| `{name}` | {_cell(text)} |" for name, text in metrics_of_follow()]
-    return (
-        "\n\n".join(
-            [
-                "# Metrics",
-                "What `kraftlake follow --metrics` serves in Prometheus' text form, each with the label `cluster`.",
-                "| metric | meaning |\n| --- | --- |\n" + "\n".join(rows),
-            ]
-        )
-        + "\n"
-    )
+    rows = [(f"`{name}`", text) for name, text in metrics_of_follow()]
+    served = "What `kraftlake follow --metrics` serves in Prometheus' text form, each with the label `cluster`."
+    return "\n\n".join(["# Metrics", served, _table(("metric", "meaning"), rows)]) + "\n"
 
 
 def metrics_of_follow() -> list[tuple[str, str]]:
@@ -139,3 +153,8 @@ def door_targets(door: str) -> dict[str, str]:
     module = import_module(door)
     values = {name: getattr(module, name) for name in module.__all__ if not name.startswith("__")}
     return {name: f"{value.__module__}.{value.__qualname__}" for name, value in values.items()}
+
+
+if __name__ == "__main__":
+    for name, text in kept_pages().items():
+        (REFERENCE / name).write_text(text, "utf-8")

@@ -87,21 +87,6 @@ def test_a_command_line_without_a_command_prints_the_help() -> None:
     assert run().stdout == run("--help").stdout
 
 
-def test_the_page_lists_every_command_under_its_heading() -> None:
-    page = (ROOT / "docs" / "cli.md").read_text()
-    listed = {}
-    for section in page.split("\n### ")[1:]:
-        heading, *lines = section.splitlines()
-        listed[heading] = [line for line in lines if line.startswith("| `")]
-    expected: dict[str, list[str]] = {}
-    for path, command in LEAVES:
-        name = path.removeprefix("kraftlake ")
-        listed_as = application.commands.get(name) or application.commands[name.split()[0]]
-        heading = listed_as.section  # type: ignore[attr-defined]
-        expected.setdefault(heading, []).append(f"| `{path}` | {command.short_help} |")
-    assert listed == expected
-
-
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "samples").symlink_to(ROOT / "samples")

@@ -1,4 +1,4 @@
-"""docs/spark-jobs.md and docs/history-sql.md describe the tables as they are, and their Python runs."""
+"""docs/spark-jobs.md names the jobs, and its Python runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from deltalake import DeltaTable
 import kraftlake
 from kraftlake.records.log_record import log_records
 from kraftlake.records.metadata_records import PartitionChangeRecord
-from kraftlake.tables.jobs import ALL, HISTORY, JOBS
-from kraftlake.tables.lake_table import TableDescription
+from kraftlake.tables.jobs import JOBS
 from tests.tables.sample_log import LAST_OFFSET, batches_between, lake_of, sample_batches
 
 if TYPE_CHECKING:
@@ -28,24 +27,10 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "spark-jobs.md").read_text("utf-8")
-HISTORY_PAGE = (DOCS / "history-sql.md").read_text("utf-8")
-TABLES = {writer.description.name: writer.description for writer in ALL.new_writers()}
 
 
-def section(heading: str, page: str = PAGE) -> str:
-    return re.split(r"^## ", page.partition(f"\n## {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
-
-
-@pytest.mark.parametrize("description", TABLES.values(), ids=TABLES)
-def test_every_column_is_described_as_in_the_table_itself(description: TableDescription) -> None:
-    if description.name in HISTORY.tables:
-        text = section(f"{description.name}/", HISTORY_PAGE) + section("Columns of every table", HISTORY_PAGE)
-    else:
-        text = section(f"{description.name}/")
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
-    assert [(row[0].strip("| `"), row[2].removesuffix(" |")) for row in rows] == [
-        (field.name, comment) for field, comment in description.table_columns
-    ]
+def section(heading: str) -> str:
+    return re.split(r"^## ", PAGE.partition(f"\n## {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def test_every_job_is_named_and_says_which_tables_it_keeps() -> None:

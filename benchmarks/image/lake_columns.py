@@ -45,9 +45,9 @@ def make_of_size(partitions: int, lake: Path) -> None:
     from kraftlake.image.metadata_image import MetadataImage
     from kraftlake.image.provenance import MetadataProvenance
     from kraftlake.image.topics.packed_topics import PackedTopics
-    from kraftlake.image.topics.partition_rows import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE
     from kraftlake.image.topics.topic_table import TopicTable
     from kraftlake.image.topics.topics_image import TopicsImage
+    from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, ISR, LEADER, SHAPE
     from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.metadata_records import FeatureLevelRecord

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from kraftlake.delta.with_changes import drop_missing, with_changes
+from kraftlake.delta.with_changes import EntriesDelta
 from kraftlake.image.acls_image import AclsImage, StandardAcl
 from kraftlake.records.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import ReplayError
 
 
-class AclsDelta:
-    """`changes` has the new rule by id, in the order of the records; None for a removed rule of the base image.
+class AclsDelta(EntriesDelta[AclsImage, Uuid, StandardAcl]):
+    """Changes of rules by id. Source: org.apache.kafka.image.AclsDelta."""
 
-    Source: org.apache.kafka.image.AclsDelta.
-    """
-
-    def __init__(self, image: AclsImage) -> None:
-        self.image = image
-        self.changes: dict[Uuid, StandardAcl | None] = {}
-
-    def finish_snapshot(self) -> None:
-        """Remove the rules that the snapshot lacks."""
-        drop_missing(self.image.acls, self.changes)
+    ENTRIES = "acls"
 
     def replay_access_control_entry(self, record: AccessControlEntryRecord) -> None:
         """Add a rule."""
@@ -36,8 +27,3 @@ class AclsDelta:
             self.changes[record.id] = None
         else:
             del self.changes[record.id]
-
-    def apply(self) -> AclsImage:
-        """The image after the changes; the same object if there are none."""
-        acls = with_changes(self.image.acls, self.changes)
-        return self.image if acls is self.image.acls else AclsImage(acls=acls)

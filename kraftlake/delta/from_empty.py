@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.delta.client_quotas_delta import ClientQuotaDelta
-from kraftlake.delta.configurations_delta import ConfigurationDelta
 from kraftlake.delta.metadata_delta import MetadataDelta
-from kraftlake.image.client_quotas_image import ClientQuotaImage
-from kraftlake.image.configurations_image import ConfigurationImage
 from kraftlake.image.metadata_image import MetadataImage
 
 
@@ -25,14 +21,12 @@ def delta_from_empty(image: MetadataImage) -> MetadataDelta:
     cluster.changed_brokers.update(image.cluster.brokers)
     cluster.changed_controllers.update(image.cluster.controllers)
     delta.get_or_create_topics_delta().take_all_of(image.topics)
-    configs = delta.get_or_create_configs_delta()
+    configs = delta.get_or_create_configs_delta().changes
     for resource, configuration in image.configs.resource_data.items():
-        changes = configs.changes[resource] = ConfigurationDelta(ConfigurationImage(resource=resource))
-        changes.changes.update(configuration.data)
-    quotas = delta.get_or_create("client_quotas")
+        configs[resource].changes.update(configuration.data)
+    quotas = delta.get_or_create("client_quotas").changes
     for entity, quota in image.client_quotas.entities.items():
-        quotas.changes[entity] = ClientQuotaDelta(ClientQuotaImage.EMPTY)
-        quotas.changes[entity].changes.update(quota.quotas)
+        quotas[entity].changes.update(quota.quotas)
     delta.get_or_create("producer_ids").next_producer_id = image.producer_ids.next_producer_id
     delta.get_or_create("acls").changes.update(image.acls.acls)
     scram = delta.get_or_create("scram")

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kraftlake.diagnosis.thing_changes import image_after
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from kraftlake.image.topics.partition_rows import PARTITION_EPOCH
+from kraftlake.kernels.partition_row import PARTITION_EPOCH
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.replay.queries.source import LogSource

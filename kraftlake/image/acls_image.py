@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Final
 
 import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.common_fields import common_fields
+from kraftlake.image.image_part import ImagePart
 from kraftlake.image.kafka_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, known_number
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import AccessControlEntryRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
+
+CODES: Final = {
+    "resource_type": RESOURCE_TYPES,
+    "pattern_type": PATTERN_TYPES,
+    "operation": OPERATIONS,
+    "permission_type": PERMISSIONS,
+}
+"""The names of an ACL's codes, by field."""
 
 
 @attrs.frozen(kw_only=True)
@@ -34,15 +43,8 @@ class StandardAcl:
     @classmethod
     def from_record(cls, record: AccessControlEntryRecord) -> StandardAcl:
         """The rule in a record; codes that Kafka 4.4 does not know become UNKNOWN, as in Kafka."""
-        return cls(
-            resource_type=known_number(RESOURCE_TYPES, record.resource_type),
-            resource_name=record.resource_name,
-            pattern_type=known_number(PATTERN_TYPES, record.pattern_type),
-            principal=record.principal,
-            host=record.host,
-            operation=known_number(OPERATIONS, record.operation),
-            permission_type=known_number(PERMISSIONS, record.permission_type),
-        )
+        known = {field: known_number(names, getattr(record, field)) for field, names in CODES.items()}
+        return cls(**common_fields(record, cls) | known)
 
     def to_record(self, acl_id: Uuid) -> ApiMessageAndVersion:
         """The AccessControlEntryRecord with this rule."""
@@ -52,24 +54,15 @@ class StandardAcl:
 
 
 @attrs.frozen(kw_only=True)
-class AclsImage:
+class AclsImage(ImagePart):
     """The rules by id. Source: org.apache.kafka.image.AclsImage."""
-
-    EMPTY: ClassVar[AclsImage]
 
     acls: HashTrieMap[Uuid, StandardAcl] = HashTrieMap()
 
     def __repr__(self) -> str:
         return short_repr(self, rules=len(self.acls))
 
-    def is_empty(self) -> bool:
-        """Whether there is no rule."""
-        return not self.acls
-
     def write(self) -> Iterator[ApiMessageAndVersion]:
         """The records of the rules, in the order of their ids' bytes."""
         for acl_id, acl in sorted(self.acls.items(), key=lambda item: bytes(item[0])):
             yield acl.to_record(acl_id)
-
-
-AclsImage.EMPTY = AclsImage()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import ClassVar
 
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.image_part import ImagePart
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ClientQuotaRecord, EntityData
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -35,16 +35,10 @@ class ClientQuotaEntity:
 
 
 @attrs.frozen
-class ClientQuotaImage:
+class ClientQuotaImage(ImagePart):
     """The quotas of one entity: values by quota key. Source: org.apache.kafka.image.ClientQuotaImage."""
 
-    EMPTY: ClassVar[ClientQuotaImage]
-
     quotas: HashTrieMap[str, float] = HashTrieMap()
-
-    def is_empty(self) -> bool:
-        """Whether no quota is set."""
-        return not self.quotas
 
     def write(self, entity: ClientQuotaEntity) -> Iterator[ApiMessageAndVersion]:
         """The records of the quotas, by key."""
@@ -53,23 +47,14 @@ class ClientQuotaImage:
             yield ApiMessageAndVersion(ClientQuotaRecord(entity=data, key=key, value=value), 0)
 
 
-ClientQuotaImage.EMPTY = ClientQuotaImage()
-
-
 @attrs.frozen(kw_only=True)
-class ClientQuotasImage:
+class ClientQuotasImage(ImagePart):
     """Quotas by entity; entities without quotas are absent. Source: org.apache.kafka.image.ClientQuotasImage."""
-
-    EMPTY: ClassVar[ClientQuotasImage]
 
     entities: HashTrieMap[ClientQuotaEntity, ClientQuotaImage] = HashTrieMap()
 
     def __repr__(self) -> str:
         return short_repr(self, entities=len(self.entities))
-
-    def is_empty(self) -> bool:
-        """Whether no entity has a quota."""
-        return not self.entities
 
     def in_order(self) -> list[tuple[ClientQuotaEntity, ClientQuotaImage]]:
         """The entities by their text."""
@@ -79,6 +64,3 @@ class ClientQuotasImage:
         """The records of the entities, by their text."""
         for entity, image in self.in_order():
             yield from image.write(entity)
-
-
-ClientQuotasImage.EMPTY = ClientQuotasImage()

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.image.controller_registration import ControllerRegistration
+from kraftlake.image.image_part import ImagePart
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.serde import ApiMessageAndVersion
 
 
 @attrs.frozen(kw_only=True)
-class ClusterImage:
+class ClusterImage(ImagePart):
     """Registrations by node id. Source: org.apache.kafka.image.ClusterImage."""
-
-    EMPTY: ClassVar[ClusterImage]
 
     brokers: HashTrieMap[int, BrokerRegistration] = HashTrieMap()
     controllers: HashTrieMap[int, ControllerRegistration] = HashTrieMap()
 
     def __repr__(self) -> str:
         return short_repr(self, brokers=len(self.brokers), controllers=len(self.controllers))
-
-    def is_empty(self) -> bool:
-        """Whether no node is registered."""
-        return not self.brokers and not self.controllers
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
         """The records of the brokers by id, then those of the controllers by id."""
@@ -40,6 +34,3 @@ class ClusterImage:
             return
         for _, controller in sorted(self.controllers.items()):
             yield controller.to_record()
-
-
-ClusterImage.EMPTY = ClusterImage()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Final
+from typing import Final
 
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.image_part import ImagePart
 from kraftlake.image.kafka_names import CONFIG_RESOURCES
 from kraftlake.image.short_repr import short_repr
 from kraftlake.records.metadata_records import ConfigRecord
@@ -54,24 +55,18 @@ class ConfigurationImage:
 
 
 @attrs.frozen(kw_only=True)
-class ConfigurationsImage:
+class ConfigurationsImage(ImagePart):
     """Configs by resource; resources without configs are absent. Source: org.apache.kafka.image.ConfigurationsImage.
 
     `ignored` has the configs that the records set and Kafka 4.4 does not know. They are not a part of the state: they
     are neither compared nor written.
     """
 
-    EMPTY: ClassVar[ConfigurationsImage]
-
     resource_data: HashTrieMap[ConfigResource, ConfigurationImage] = HashTrieMap()
     ignored: HashTrieMap[ConfigResource, ConfigurationImage] = attrs.field(default=HashTrieMap(), eq=False, repr=False)
 
     def __repr__(self) -> str:
         return short_repr(self, resources=len(self.resource_data))
-
-    def is_empty(self) -> bool:
-        """Whether no resource has a config."""
-        return not self.resource_data
 
     def config_map(self, resource: ConfigResource) -> Mapping[str, str]:
         """The configs set for a resource: values by config name."""
@@ -95,6 +90,3 @@ class ConfigurationsImage:
         """The records of the resources, by type and name."""
         for _, image in sorted(self.resource_data.items()):
             yield from image.write()
-
-
-ConfigurationsImage.EMPTY = ConfigurationsImage()

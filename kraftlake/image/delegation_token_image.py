@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.common_fields import common_fields, secrets_hidden
+from kraftlake.image.image_part import ImagePart
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import DelegationTokenRecord
@@ -44,19 +44,13 @@ class DelegationTokenData:
 
 
 @attrs.frozen(kw_only=True)
-class DelegationTokenImage:
+class DelegationTokenImage(ImagePart):
     """Tokens by id. Source: org.apache.kafka.image.DelegationTokenImage."""
-
-    EMPTY: ClassVar[DelegationTokenImage]
 
     tokens: HashTrieMap[str, DelegationTokenData] = HashTrieMap()
 
     def __repr__(self) -> str:
         return short_repr(self, tokens=len(self.tokens))
-
-    def is_empty(self) -> bool:
-        """Whether there is no token."""
-        return not self.tokens
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
         """The records of the tokens, by id."""
@@ -65,6 +59,3 @@ class DelegationTokenImage:
             return
         for _, token in sorted(self.tokens.items(), key=lambda item: item[0]):
             yield token.to_record()
-
-
-DelegationTokenImage.EMPTY = DelegationTokenImage()

@@ -188,7 +188,7 @@ class _Entries(Generic[K, V]):
 
 def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
     """The changes between two images. Objects that both images share are not compared."""
-    changes = chain.from_iterable(diff(before, after) for diff in _DIFFS)
+    changes = chain.from_iterable(diff(before, after) for diff in _DIFFS.values())
     return ImageDiff(from_offset=before.offset, to_offset=after.offset, changes=tuple(changes))
 
 
@@ -197,23 +197,26 @@ def diff_entries(before: MetadataImage, after: MetadataImage, keys: Mapping[str,
 
     `keys` has by part of the diff the keys of these entries, for credentials the users.
     """
-    if before.features is not after.features:
-        yield from _metadata_version(before, after)
-        yield from _FEATURES.diff(before, after)
-    for part, diff in _BY_KEY.items():
-        if part in keys:
+    for part, diff in _DIFFS.items():
+        if part == "features" and before.features is not after.features:
+            yield from diff(before, after)
+        elif part in keys:
             yield from diff(before, after, keys[part])
 
 
-_METADATA_VERSION = _Entries[str, MetadataVersion](part="features", form=metadata_version_json)
+_METADATA_VERSION = _Entries[str, MetadataVersion](
+    part="features",
+    of=lambda image: {METADATA_VERSION: image.features.metadata_version},
+    form=metadata_version_json,
+)
 _FEATURES = _Entries[str, int](
     part="features", of=attrgetter("features.finalized_versions"), form=lambda level: {"level": level}
 )
 
 
-def _metadata_version(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    olds, news = ({METADATA_VERSION: image.features.metadata_version} for image in (before, after))
-    return _METADATA_VERSION.changes(olds, news)
+def _features(before: MetadataImage, after: MetadataImage, _: object = None) -> Iterator[EntryChange]:
+    """The change of metadata.version, then those of other features."""
+    return chain(_METADATA_VERSION.diff(before, after), _FEATURES.diff(before, after))
 
 
 _BROKERS = _Entries[int, BrokerRegistration](part="brokers", of=attrgetter("cluster.brokers"), form=broker_json)
@@ -224,7 +227,7 @@ _TOPICS = _Entries[str, TopicImage](part="topics", form=lambda topic: {"id": str
 _PARTITIONS = _Entries[int, PartitionRegistration](part="partitions", form=partition_json, separator="-")
 
 
-def _topics(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
+def _topics(before: MetadataImage, after: MetadataImage, _: object = None) -> Iterator[EntryChange]:
     """The topics added and removed, then the changes of partitions."""
     changed = _changed_topics(before.topics, after.topics)
     for name, old, new in changed:
@@ -264,14 +267,11 @@ _CLIENT_QUOTAS = _Entries[ClientQuotaEntity, ClientQuotaImage](
     path=lambda entity: (entity.text,),
     form=lambda image: dict(sorted(image.quotas.items())),
 )
-_PRODUCER_IDS = _Entries[str, int](part="producerIds", form=lambda id_: {"nextProducerId": id_})
-
-
-def _producer_ids(before: MetadataImage, after: MetadataImage) -> Iterator[EntryChange]:
-    olds, news = ({"nextProducerId": image.producer_ids.next_producer_id} for image in (before, after))
-    return _PRODUCER_IDS.changes(olds, news)
-
-
+_PRODUCER_IDS = _Entries[str, int](
+    part="producerIds",
+    of=lambda image: {"nextProducerId": image.producer_ids.next_producer_id},
+    form=lambda id_: {"nextProducerId": id_},
+)
 _ACLS = _Entries[Uuid, StandardAcl](part="acls", of=attrgetter("acls.acls"), form=acl_json)
 _SCRAM = _Entries[str, ScramCredentialData](
     part="scram",
@@ -302,19 +302,12 @@ PARTS: Final = (
 """The parts of a diff in their order."""
 
 
-_DIFFS: tuple[Callable[[MetadataImage, MetadataImage], Iterator[EntryChange]], ...] = (
-    _metadata_version, _FEATURES.diff, _BROKERS.diff, _CONTROLLERS.diff, _topics, _CONFIGS.diff, _CLIENT_QUOTAS.diff,
-    _producer_ids, _ACLS.diff, _scram, _DELEGATION_TOKENS.diff,
-)  # fmt: skip
-"""The functions that find the changes of PARTS."""
-
-
-_BY_KEY: Final[Mapping[str, Callable[[MetadataImage, MetadataImage, Set[Any]], Iterator[EntryChange]]]] = {
-    "brokers": _BROKERS.diff, "controllers": _CONTROLLERS.diff, "configs": _CONFIGS.diff,
-    "clientQuotas": _CLIENT_QUOTAS.diff, "acls": _ACLS.diff, "scram": _scram,
-    "delegationTokens": _DELEGATION_TOKENS.diff,
+_DIFFS: Final[Mapping[str, Callable[..., Iterator[EntryChange]]]] = {
+    "features": _features, "brokers": _BROKERS.diff, "controllers": _CONTROLLERS.diff, "topics": _topics,
+    "configs": _CONFIGS.diff, "clientQuotas": _CLIENT_QUOTAS.diff, "producerIds": _PRODUCER_IDS.diff,
+    "acls": _ACLS.diff, "scram": _scram, "delegationTokens": _DELEGATION_TOKENS.diff,
 }  # fmt: skip
-"""The functions that find the changes of the entries of a part by key, in the order of PARTS."""
+"""The functions that find the changes of two images, of some keys if not of all; partitions are found with topics."""
 
 
 _WITH_AN_ORDER: Final = (int, str, ConfigResource)

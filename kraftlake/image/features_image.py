@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Final
 
 import attrs
 from rpds import HashTrieMap
 
+from kraftlake.image.image_part import ImagePart
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import FeatureLevelRecord
 from kraftlake.records.metadata_version import MetadataVersion
@@ -20,17 +21,11 @@ ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 
 @attrs.frozen(kw_only=True)
-class FeaturesImage:
+class FeaturesImage(ImagePart):
     """Finalized levels by feature name, without metadata.version. Source: org.apache.kafka.image.FeaturesImage."""
-
-    EMPTY: ClassVar[FeaturesImage]
 
     finalized_versions: HashTrieMap[str, int] = HashTrieMap()
     metadata_version: MetadataVersion | None = None
-
-    def is_empty(self) -> bool:
-        """Whether neither a feature nor the metadata.version is finalized."""
-        return not self.finalized_versions and self.metadata_version is None
 
     @property
     def is_elr_enabled(self) -> bool:
@@ -43,6 +38,3 @@ class FeaturesImage:
         levels.update(sorted(self.finalized_versions.items()))
         for name, level in levels.items():
             yield ApiMessageAndVersion(FeatureLevelRecord(name=name, feature_level=level), 0)
-
-
-FeaturesImage.EMPTY = FeaturesImage()

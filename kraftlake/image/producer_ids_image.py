@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import attrs
 
+from kraftlake.image.image_part import ImagePart
 from kraftlake.records.metadata_records import ProducerIdsRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 
 
 @attrs.frozen(kw_only=True)
-class ProducerIdsImage:
+class ProducerIdsImage(ImagePart):
     """The first producer id of the next block, -1 before any. Source: org.apache.kafka.image.ProducerIdsImage."""
 
-    EMPTY: ClassVar[ProducerIdsImage]
-
     next_producer_id: int = -1
-
-    def is_empty(self) -> bool:
-        """Whether no block has been allocated."""
-        return self.next_producer_id == -1
 
     def write(self) -> Iterator[ApiMessageAndVersion]:
         """One record, with broker id and epoch -1."""
         if self.next_producer_id >= 0:
             record = ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
             yield ApiMessageAndVersion(record, 0)
-
-
-ProducerIdsImage.EMPTY = ProducerIdsImage()

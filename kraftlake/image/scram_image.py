@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.common_fields import common_fields, secrets_hidden
+from kraftlake.image.image_part import ImagePart
 from kraftlake.image.kafka_names import SCRAM_MECHANISMS, known_number
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.writer_options import ImageWriterOptions
@@ -48,22 +48,16 @@ class ScramCredentialData:
 
 
 @attrs.frozen(kw_only=True)
-class ScramImage:
+class ScramImage(ImagePart):
     """Credentials by mechanism (a key of SCRAM_MECHANISMS) and user; mechanisms without users are absent.
 
     Source: org.apache.kafka.image.ScramImage.
     """
 
-    EMPTY: ClassVar[ScramImage]
-
     mechanisms: HashTrieMap[int, HashTrieMap[str, ScramCredentialData]] = HashTrieMap()
 
     def __repr__(self) -> str:
         return short_repr(self, credentials=sum(map(len, self.mechanisms.values())))
-
-    def is_empty(self) -> bool:
-        """Whether no user has a credential."""
-        return not self.mechanisms
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
         """The records of the credentials, by mechanism and user."""
@@ -73,6 +67,3 @@ class ScramImage:
         for mechanism, users in sorted(self.mechanisms.items(), key=lambda item: item[0]):
             for user, credential in sorted(users.items(), key=lambda item: item[0]):
                 yield credential.to_record(user, mechanism)
-
-
-ScramImage.EMPTY = ScramImage()

@@ -14,8 +14,8 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_health import TROUBLES
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from kraftlake.image.topics.partition_rows import LEADER, RARE, RECOVERY, SHAPE
 from kraftlake.image.topics.row_queries import rows_hosting
+from kraftlake.kernels.partition_row import LEADER, RARE, RECOVERY, SHAPE
 
 
 class Health(NamedTuple):

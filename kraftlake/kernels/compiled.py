@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kraftlake.kernels.columns.typed_columns import *
     from kraftlake.kernels.memory import *
     from kraftlake.kernels.replay.change_state import *
+    from kraftlake.kernels.replay.changed_rows import *
     from kraftlake.kernels.replay.indexes import *
     from kraftlake.kernels.replay.journal import *
     from kraftlake.kernels.replay.partition_journal import *

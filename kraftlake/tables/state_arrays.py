@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftlake.image.topics.partition_rows import LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY
 from kraftlake.image.topics.row_lists import LISTS, RowLists
+from kraftlake.kernels.partition_row import LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY
 
 
 def state_arrays(rows: Any, heaps: tuple[Any, Any], directories: Callable[[pa.Array], pa.Array]) -> dict[str, pa.Array]:

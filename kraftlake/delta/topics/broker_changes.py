@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.image.topics.partition_rows import HEAP_LISTS, ISR
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns.change_buffers import BrokerChanges
+from kraftlake.kernels.partition_row import HEAP_LISTS, ISR
 
 
 def changes_of_brokers(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, compress
 from typing import TYPE_CHECKING, Any, Final
@@ -12,18 +11,17 @@ import attrs
 
 from kraftlake.delta.faults import taken_name
 from kraftlake.delta.topics.bulk_topics import BulkTopics
-from kraftlake.image.topics.buffers import MAPPED_FROM, flat, grown, of_bytes, room, zeros
+from kraftlake.delta.topics.changed_rows import ChangedRows
+from kraftlake.image.topics.buffers import MAPPED_FROM, grown, of_bytes, room, zeros
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
-from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.image.topics.partition_rows import COLUMNS, ROW, ROW_BYTES, SHAPE, registration_of
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels import compiled, record_types
+from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.kernels.replay import change_state
 from kraftlake.kernels.replay.journal import Journal
 from kraftlake.records.metadata_records import ClearElrRecord, TopicRecord
 from kraftlake.records.schema import SPEC, Message
 from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value, encode_value
-from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -164,7 +162,7 @@ class BulkChange(BulkTopics):
         if self._replay_checked(value, at) or self._is_of_another_shard(message):
             return True
         holder = -1 if self.of_log or not isinstance(message, TopicRecord) else self.topic_number(message.name)
-        if not 0 <= holder < self.packed.table.topic_count or self._has_changed(holder):
+        if holder < 0 or holder not in self._untouched():
             return False
         self.state.alive[holder] = change_state.GONE  # its name is free for a moment
         taken = self._replay_checked(value, at)
@@ -192,18 +190,18 @@ class BulkChange(BulkTopics):
     def _is_of_another_shard(self, message: AnyMessage) -> bool:
         return self._of_shard and isinstance(message, ClearElrRecord) and self.topic_number(message.topic_name) < 0
 
-    def _has_changed(self, topic: int) -> bool:
-        """Whether a record has changed a topic of the base."""
-        return self.state.alive[topic] != change_state.ALIVE or topic in {
-            self.topic_at(place) for place in self.changed_places()
-        }
+    def _untouched(self) -> set[int]:
+        """The topics of the base that no record has changed or named."""
+        self._changed = None
+        changed = set(self.changed_rows().columns.topics)
+        lives = enumerate(self.lives[: self.packed.table.topic_count])
+        return {topic for topic, life in lives if life == change_state.ALIVE and topic not in changed}
 
     def finish_snapshot(self) -> None:
         """Delete the topics of the base that no record has named."""
-        named = {self.topic_at(place) for place in self.changed_places()}
-        for topic in range(self.packed.table.topic_count):
-            if self.state.alive[topic] == change_state.ALIVE and topic not in named:
-                self.state.alive[topic] = change_state.GONE
+        for topic in self._untouched():
+            self.state.alive[topic] = change_state.GONE
+        self._changed = None
 
     def refuse_taken_names(self) -> None:
         """Raise ReplayError where two topics have one name."""
@@ -295,49 +293,12 @@ class BulkChange(BulkTopics):
         self.fresh_rows_are_shared = rows.nbytes >= MAPPED_FROM
         return rows if self.fresh_rows_are_shared else grown(rows, len(rows))
 
-    # as objects
-
-    def topic_at(self, place: int) -> int:
-        """The number of the topic of a place."""
-        state = self.gathered()
-        touched = state.counts[change_state.N_TOUCHED]
-        if place >= touched:
-            return state.fresh_topics[place - touched]  # type: ignore[no-any-return]
-        return bisect_right(self.base.starts, state.touched[place]) - 1
-
-    def partition_at(self, place: int) -> tuple[int, int]:
-        """The numbers of the topic and the partition at a place."""
-        topic = self.topic_at(place)
-        state = self.gathered()
-        touched = state.counts[change_state.N_TOUCHED]
-        if place >= touched:
-            return topic, state.fresh_partitions[place - touched]
-        number = state.touched[place] - self.base.starts[topic]
-        ids = self.packed.table.sparse.get(topic)
-        return topic, number if ids is None else ids[number]
-
-    def info_at(self, place: int) -> tuple[int, int, int]:
-        """Flags, number of unclean elections, number of elections from the ELR."""
-        state = self.gathered()
-        touched = state.counts[change_state.N_TOUCHED]
-        info, at = (state.touched_info, place) if place < touched else (state.fresh_info, place - touched)
-        return info[at, 0], info[at, 1], info[at, 2]
-
-    def state_at(self, place: int, heap: Any, directories: tuple[Uuid, ...]) -> PartitionRegistration:
-        """The state of the partition at a place."""
-        state = self.gathered()
-        touched = state.counts[change_state.N_TOUCHED]
-        rows, at = (state.touched_rows, place) if place < touched else (state.fresh_rows, place - touched)
-        return registration_of(ROW.unpack_from(flat(rows), at * ROW_BYTES), heap, directories)
-
-    def changed_places(self) -> list[int]:
-        """The places of the partitions that records changed, of existing topics."""
-        state = self.gathered()
-        touched, fresh = state.counts[change_state.N_TOUCHED], state.counts[change_state.N_FRESH]
-        places = [place for place in range(touched) if state.touched_info[place, 0] & change_state.TOUCHED]
-        there = [place for place in places if state.touched_rows[place, SHAPE] != change_state.ABSENT]
-        there += [touched + place for place in range(fresh) if state.fresh_rows[place, SHAPE] != change_state.ABSENT]
-        return [place for place in there if state.alive[self.topic_at(place)]]
+    def changed_rows(self) -> ChangedRows:
+        """The partitions that the records have changed, and those of removed topics; the same until the next record."""
+        if self._changed is None:
+            self._changed = ChangedRows(self)
+        rows: ChangedRows = self._changed
+        return rows
 
 
 def _room_for_versions(size: int) -> Journal:

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from kraftlake.image.topics.buffers import flat, grown, of_bytes, room, zeros
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
-from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels import compiled, record_types
+from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.kernels.replay import change_state
 
 _SAMPLES = 1024
@@ -56,7 +56,7 @@ class BulkState:
         self.dense_rows_are_shared = False
         self._foreseen = 0
         """Number of following records for which memory is reserved."""
-        self._gathered: Any = None
+        self._changed: Any = None
         self._buffers: tuple[compiled.Base, compiled.State] | None = None
         table, patches, directories = base.table, len(base.patched), len(base.directories)
         topics, longest = table.topic_count, change_state.LONGEST
@@ -96,7 +96,7 @@ class BulkState:
 
     def unshare(self) -> None:
         """Copy the rows that are shared with an immutable image, before they change."""
-        self._gathered = None
+        self._changed = None
         if self.fresh_rows_are_shared:
             self.replace(fresh_rows=grown(self.state.fresh_rows, len(self.state.fresh_rows)))
             self.fresh_rows_are_shared = False
@@ -213,22 +213,6 @@ class BulkState:
         sparse = {name: _NOTHING[name] for name in ("touched", "touched_rows", "touched_info")}
         self.replace(slots=_NOTHING["touched"], **sparse)
         self.replace(dense_rows=rows, dense_flags=flags, dense_elections=elections)
-
-    def gathered(self) -> Any:
-        """The state with changed rows in sparse form, the patches of the base first. Read-only."""
-        state = self.state
-        if not len(state.dense_flags):
-            return state
-        if self._gathered is None:
-            patched = self.packed.patched
-            most = len(patched) + len(state.dense_flags) - bytes(state.dense_flags).count(0)
-            touched, rows, info = room("i", most), room("i", most, COLUMNS), room("i", most, 3)
-            count = compiled.gather(self.buffers[1], patched, touched, rows, info)
-            counts = grown(state.counts, len(state.counts))
-            counts[change_state.N_TOUCHED] = count
-            some = {"touched": touched[:count], "touched_rows": rows[:count], "touched_info": info[:count]}
-            self._gathered = SimpleNamespace(**{**vars(state), "counts": counts, **some})
-        return self._gathered
 
     def _make_room_for_fresh(self, fresh: int) -> None:
         state = self.state

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from array import array
 from functools import cached_property
+from itertools import compress
 from sys import byteorder
 from typing import Any
 
 from kraftlake.delta.topics.bulk_state import BulkState
 from kraftlake.image.topics.buffers import flat, room
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.image.topics.partition_rows import COLUMNS, ROW, registration_of
+from kraftlake.image.topics.partition_rows import ROW, registration_of
 from kraftlake.kernels import compiled
+from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.kernels.replay import change_state
 from kraftlake.records.uuid import Uuid
+
+_CREATED, _DELETED = (
+    bytes(life in lives for life in range(256))
+    for lives in ((change_state.ANEW, change_state.AGAIN), (change_state.GONE, change_state.AGAIN))
+)
+"""Whether a record has created, or deleted, a topic of the base, by its life."""
 
 
 class BulkTopics(BulkState):
@@ -34,13 +42,15 @@ class BulkTopics(BulkState):
         """Whether each topic is as a record has created it first, or the base has it."""
         return bytes(self.lives).count(change_state.ALIVE) == self.topic_total
 
-    def begun_and_deleted(self) -> tuple[list[int], list[int]]:
-        """The topics that exist and were created by a record, and the deleted topics of the base."""
-        lives, known = bytes(self.lives), self.packed.table.topic_count
-        if lives[:known].count(change_state.ALIVE) == known:
-            return [topic for topic in range(known, len(lives)) if lives[topic]], []
-        begun = [topic for topic, life in enumerate(lives) if life and (topic >= known or life != change_state.ALIVE)]
-        return begun, [topic for topic in range(known) if lives[topic] in (change_state.GONE, change_state.AGAIN)]
+    def created(self) -> list[int]:
+        """The topics that exist and were created by a record."""
+        known, lives = self.packed.table.topic_count, bytes(self.lives)
+        return [*compress(range(len(lives)), lives[:known].translate(_CREATED) + lives[known:])]
+
+    def deleted(self) -> list[int]:
+        """The deleted topics of the base, also those that were created again."""
+        known = self.packed.table.topic_count
+        return [*compress(range(known), bytes(self.lives[:known]).translate(_DELETED))]
 
     @property
     def new_names(self) -> list[str]:

@@ -44,16 +44,16 @@ class TopicDelta:
         return self.partition_changes.get(partition_id) or self.image.partitions.get(partition_id)
 
     def take_over(
-        self, partition_id: int, state: PartitionRegistration, flags: int, unclean_elections: int, elr_elections: int
+        self, partition_id: int, state: PartitionRegistration, *, rewritten: bool, unclean: int, eligible: int
     ) -> None:
-        """Set the result of a bulk replay of a partition; bit 1 of `flags`: directories were written."""
+        """Set the state that records have made of a partition; `rewritten`: they wrote directories."""
         self.partition_changes[partition_id] = state
-        if flags & 2:
+        if rewritten:
             self._directories_rewritten.add(partition_id)
-        if unclean_elections:
-            self.unclean_elections[partition_id] = unclean_elections
-        if elr_elections:
-            self.elr_elections[partition_id] = elr_elections
+        if unclean:
+            self.unclean_elections[partition_id] = unclean
+        if eligible:
+            self.elr_elections[partition_id] = eligible
 
     def changed_partitions(self) -> Iterator[ChangedPartition]:
         """The partitions that records have changed."""

@@ -29,13 +29,11 @@ if TYPE_CHECKING:
         record_fault,
         record_values,
         row_changes,
-        topic_deltas,
     )
     from kraftlake.delta.topics.bulk_change import BulkChange
     from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
     from kraftlake.delta.topics.row_changes import RowChanges
     from kraftlake.delta.topics.topic_delta import TopicDelta
-    from kraftlake.delta.topics.topic_deltas import TopicDeltas
     from kraftlake.image.topics.packed_topics import PackedTopics
 else:  # an image from columns needs none of them
     bulk_change = LazyModule("kraftlake.delta.topics.bulk_change")
@@ -43,7 +41,6 @@ else:  # an image from columns needs none of them
     record_fault = LazyModule("kraftlake.delta.topics.record_fault")
     record_values = LazyModule("kraftlake.delta.topics.record_values")
     row_changes = LazyModule("kraftlake.delta.topics.row_changes")
-    topic_deltas = LazyModule("kraftlake.delta.topics.topic_deltas")
 
 ALONE_BELOW: Final = 8
 """Topics of at most one in this many rows of an image are changed alone; else the whole image is."""
@@ -68,15 +65,13 @@ class TopicsDelta:
     Source: org.apache.kafka.image.TopicsDelta.
     """
 
-    __slots__ = ("_alone", "_change", "_deltas", "_kept", "_offsets", "_over", "_rows", "_taken", "_widened", "image",
-                 "of_log")  # fmt: skip
+    __slots__ = ("_alone", "_change", "_kept", "_over", "_rows", "_taken", "_widened", "image", "of_log")
 
     def __init__(self, image: TopicsImage, *, of_log: bool = False) -> None:
         self.image = image
         self.of_log = of_log
-        self._kept: list[Any] = []
-        self._offsets: dict[int, int] = {}
-        """The known offsets of the records in `_kept`, by index."""
+        self._kept: list[tuple[Any, int | None]] = []
+        """Records that are not merged yet, with their offsets if known."""
         self._rows: RowChanges | None = None
         """The effect of the records in `_kept`, if they are few and simple and nothing was merged before."""
         self._over = image
@@ -87,7 +82,6 @@ class TopicsDelta:
         self._taken: list[bytes] = []
         """The values that `_change` has replayed, unless it is of all topics."""
         self._widened = 0
-        self._deltas: TopicDeltas | None = None
 
     def __repr__(self) -> str:  # does not merge the records, which may raise
         kept = f", {counted(records=len(self._kept))} not merged yet" if self._kept else ""
@@ -105,9 +99,7 @@ class TopicsDelta:
         has (if that other topic is in the base image and the records are not `of_log`, `apply` raises, since
         `finish_snapshot` may remove it); a partition's state that contradicts itself.
         """
-        if offset is not None:
-            self._offsets[len(self._kept)] = offset
-        self._kept.append(record)
+        self._kept.append((record, offset))
 
     def take_all_of(self, topics: TopicsImage) -> None:
         """Change the empty image to `topics`; nothing else was replayed. Objects are made on access."""
@@ -118,8 +110,7 @@ class TopicsDelta:
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
         """Returns the name of the topic, to delete its configs; raises ReplayError at once if it does not exist."""
         self._merge()
-        change = self._change_of([record])
-        (_, error), removed = self._replayed(change, [record])
+        _, error, removed = self._replayed([record])
         if error is not None:
             raise error
         ((_, name),) = removed
@@ -136,7 +127,6 @@ class TopicsDelta:
     ) -> tuple[int, list[tuple[int, str | None]]]:
         """Replay many values at once: see `BulkChange.replay`."""
         self._merge()
-        self._deltas = None
         return self._of_all().replay(data, starts, stops, first, last, following=following)
 
     def replay_value(self, value: bytes) -> bool:
@@ -146,7 +136,6 @@ class TopicsDelta:
         """
         if self._kept or not (self._alone is None or self._is_of_known_topic(value) or self.image.is_empty()):
             return False
-        self._deltas = None
         if self._alone is None or self._change is None:
             return self._of_all().replay_value(value)
         if not self._change.replay_value(value):
@@ -176,36 +165,28 @@ class TopicsDelta:
         if rows is None:
             rows = self._rows = row_changes.RowChanges(self.image)
         while rows.record_count < len(kept):
-            if not rows.add(kept[rows.record_count]):
+            if not rows.add(kept[rows.record_count][0]):
                 return None
         return rows
 
     def _merge(self) -> None:
         """Merge the kept records."""
-        kept, offsets = self._kept, self._offsets
-        if not kept:
-            return
-        self._kept, self._offsets, self._rows = [], {}, None
-        (done, error), _ = self._replayed(self._change_of(kept), kept)
-        if error is not None:
-            rest = done + 1
-            self._kept = kept[rest:]
-            self._offsets = {place - rest: offset for place, offset in offsets.items() if place >= rest}
-            offset = offsets.get(done)
-            raise ReplayError(f"{place_of(kept[done], offset)}{error}", offset=offset) from error
+        kept, self._kept, self._rows = self._kept, [], None
+        if kept:
+            done, error, _ = self._replayed([record for record, _ in kept])
+            if error is not None:
+                self._kept = kept[done + 1 :]
+                record, offset = kept[done]
+                raise ReplayError(f"{place_of(record, offset)}{error}", offset=offset) from error
 
-    def _replayed(
-        self, change: BulkChange, records: list[Any]
-    ) -> tuple[tuple[int, KraftlakeError | None], list[tuple[int, str | None]]]:
+    def _replayed(self, records: list[Any]) -> tuple[int, KraftlakeError | None, list[tuple[int, str | None]]]:
         """Replay records: how many, the error of the next one; and what `BulkChange.replay` passes on."""
-        self._deltas = None
-        values, unwritable = record_values.values_of(records)
+        change = self._change_of(records)
+        values, error = record_values.values_of(records)
         done, others = change.replay_values(values)
         if self._alone is not None:
             self._taken += values[:done]
-        if done < len(values):
-            return (done, record_fault.fault_of(change, records[done])), others
-        return (done, unwritable), others
+        return done, record_fault.fault_of(change, records[done]) if done < len(values) else error, others
 
     def _change_of(self, records: list[Any]) -> BulkChange:
         """The change that takes records: of the topics that they name, and of those before, or of all."""
@@ -261,50 +242,38 @@ class TopicsDelta:
         self._merge()
         return self._of_all() if self._over is not self.image else self._change
 
-    def _topic_deltas(self) -> TopicDeltas:
-        change = self._merged()
-        if self._deltas is None:
-            deltas = topic_deltas.TopicDeltas
-            self._deltas = deltas.of(change, self.image) if change is not None else deltas.none()
-        return self._deltas
-
     @property
     def changed_topics(self) -> dict[Uuid, TopicDelta]:
         """The changes by topic id."""
-        return self._topic_deltas().changed
+        change = self._merged()
+        return {} if change is None else change.changed_rows().topic_deltas(self.image)
 
     @property
     def deleted_topic_ids(self) -> set[Uuid]:
         """The deleted topics of the base image."""
-        return self._topic_deltas().deleted
+        change = self._merged()
+        return set() if change is None else set(map(change.topic_id, change.deleted()))
 
     @property
     def created_topic_ids(self) -> frozenset[Uuid]:
         """The topics that a TopicRecord of this delta created and that still exist."""
-        return self._topic_deltas().created
+        change = self._merged()
+        return frozenset() if change is None else frozenset(map(change.topic_id, change.created()))
 
     def changed_topic(self, topic_id: Uuid) -> TopicDelta | None:
         """The changes of one topic."""
-        return self._topic_deltas().changed.get(topic_id)
-
-    def holds_topic(self, name: str) -> bool:
-        """Whether a topic has the name after the records so far."""
-        change, topic = self._merged(), self.image.get_topic(name)
-        if change is not None and change.topic_number(name) >= 0:
-            return True
-        return topic is not None and (change is None or (self._alone is not None and topic.id not in self._alone))
+        return self.changed_topics.get(topic_id)
 
     def topic_was_deleted(self, name: str) -> bool:
         """Whether the topic that had the name in the base image was deleted."""
         topic = self.image.get_topic(name)
-        return topic is not None and topic.id in self._topic_deltas().deleted
+        return topic is not None and topic.id in self.deleted_topic_ids
 
     def finish_snapshot(self) -> None:
         """Delete the topics that the snapshot lacks."""
         self._merge()
         if not self.image.is_empty():
             self._of_all().finish_snapshot()
-            self._deltas = None
 
     def apply(self) -> TopicsImage:
         """The image after the changes; the same object if there are none.
@@ -326,17 +295,14 @@ class TopicsDelta:
         change, alone = self._change, self._alone
         assert change is not None, "there is a change"
         assert alone is not None, "it is of some topics"
-        begun, deleted = change.begun_and_deleted()
         changed = {}
-        for topic in {*begun, *map(change.topic_at, change.changed_places())}:
-            topic_id = change.topic_id(topic)
-            number, old = packed.table.number_of_id(topic_id), alone.get(topic_id)
-            assert number is not None, "a topic that changed is there"
+        for number in range(packed.table.topic_count):
             partitions = PackedPartitions(packed, number, None)
-            made = TopicImage(name=packed.table.name_of(number), id=topic_id, partitions=partitions)
-            changed[topic_id] = old if old is not None and old == made else made
-        gone = map(change.topic_id, deleted)
-        return self.image.changed({topic_id: alone[topic_id] for topic_id in gone}, changed)
+            made = TopicImage(name=packed.table.name_of(number), id=packed.table.id_of(number), partitions=partitions)
+            old = alone.get(made.id)
+            changed[made.id] = old if old is not None and old == made else made
+        deleted = map(change.topic_id, change.deleted())
+        return self.image.changed({topic_id: alone[topic_id] for topic_id in deleted}, changed)
 
     def as_bulk(self) -> BulkChange | None:
         """The merged change, if it is of all topics."""
@@ -353,13 +319,10 @@ class TopicsDelta:
         if rows is not None:
             return rows.local_changes(broker_id)
         change = self._merged()
-        if (
-            change is None
-            or self._alone is not None
-            or max(change.place_count, change.packed.partition_count) < PACK_FROM
-        ):
-            changed = self._topic_deltas().changed_partitions(self.image)
-            return changed_partition.local_changes_of(broker_id, changed)
+        if change is None:
+            return changed_partition.local_changes_of(broker_id, ())
+        if self._alone is not None or max(change.place_count, change.packed.partition_count) < PACK_FROM:
+            return changed_partition.local_changes_of(broker_id, change.changed_rows().partitions())
         from kraftlake.delta.topics.bulk_local_changes import bulk_local_changes
 
         return bulk_local_changes(change, broker_id)

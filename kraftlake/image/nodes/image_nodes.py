@@ -98,12 +98,12 @@ def _by_number(
 
 
 def _brokers(image: MetadataImage) -> Directory:
-    return _by_number(Subject("brokers"), "broker", image.cluster.brokers, kafka_text.broker_text, broker_json)
+    return _by_number(Subject("brokers"), "broker", image.cluster.brokers, kafka_text.text_of, broker_json)
 
 
 def _controllers(image: MetadataImage) -> Directory:
-    text = kafka_text.controller_text
-    return _by_number(Subject("controllers"), "controller", image.cluster.controllers, text, controller_json)
+    registrations = image.cluster.controllers
+    return _by_number(Subject("controllers"), "controller", registrations, kafka_text.text_of, controller_json)
 
 
 def _acls(image: MetadataImage) -> Directory:
@@ -136,7 +136,7 @@ def _topic(topic: TopicImage) -> Directory:
             return None
         return Leaf(
             Subject("partition", (topic.name, id_)),
-            lambda: kafka_text.partition_text(partition),
+            lambda: kafka_text.text_of(partition),
             lambda: partition_json(partition),
         )
 

@@ -2,91 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, Final
 
-from kraftlake.image.acls_image import StandardAcl
+import attrs
+
+from kraftlake.image.acls_image import CODES, StandardAcl
 from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.image.endpoint import Endpoint, VersionRange
 from kraftlake.image.kafka_names import (
-    OPERATIONS,
-    PATTERN_TYPES,
-    PERMISSIONS,
-    RESOURCE_TYPES,
     SECURITY_PROTOCOLS,
     name_of,
 )
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.records.schema import json_name
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ANY_ABOVE: Final = 0x7FFF
 
 
-def partition_text(partition: PartitionRegistration) -> str:
-    """Source: org.apache.kafka.metadata.PartitionRegistration.toString."""
+def text_of(shown: PartitionRegistration | BrokerRegistration | ControllerRegistration) -> str:
+    """Source: toString of PartitionRegistration, BrokerRegistration and ControllerRegistration."""
     fields = {
-        "replicas": _listed(partition.replicas),
-        "directories": _listed(partition.directories),
-        "isr": _listed(partition.isr),
-        "removingReplicas": _listed(partition.removing_replicas),
-        "addingReplicas": _listed(partition.adding_replicas),
-        "elr": _listed(partition.elr),
-        "lastKnownElr": _listed(partition.last_known_elr),
-        "leader": partition.leader,
-        "leaderRecoveryState": partition.leader_recovery_state.name,
-        "leaderEpoch": partition.leader_epoch,
-        "partitionEpoch": partition.partition_epoch,
+        json_name(field.name): _TEXTS.get(str(field.type), str)(getattr(shown, field.name))
+        for field in attrs.fields(type(shown))
     }
-    return f"PartitionRegistration({_fields(fields)})"
-
-
-def broker_text(broker: BrokerRegistration) -> str:
-    """Source: org.apache.kafka.metadata.BrokerRegistration.toString."""
-    cordoned = broker.cordoned_directories
-    fields = {
-        "id": broker.id,
-        "epoch": broker.epoch,
-        "incarnationId": broker.incarnation_id,
-        "listeners": _listeners(broker.listeners),
-        "supportedFeatures": _features(broker.supported_features),
-        "rack": optional_text(broker.rack),
-        "fenced": _boolean(broker.fenced),
-        "inControlledShutdown": _boolean(broker.in_controlled_shutdown),
-        "isMigratingZkBroker": _boolean(broker.is_migrating_zk_broker),
-        "directories": _listed(broker.directories),
-        "cordonedDirectories": "null" if cordoned is None else _listed(cordoned),
-    }
-    return f"BrokerRegistration({_fields(fields)})"
-
-
-def controller_text(controller: ControllerRegistration) -> str:
-    """Source: org.apache.kafka.metadata.ControllerRegistration.toString."""
-    fields = {
-        "id": controller.id,
-        "incarnationId": controller.incarnation_id,
-        "zkMigrationReady": _boolean(controller.zk_migration_ready),
-        "listeners": _listeners(controller.listeners),
-        "supportedFeatures": _features(controller.supported_features),
-    }
-    return f"ControllerRegistration({_fields(fields)})"
+    return f"{type(shown).__name__}({_fields(fields)})"
 
 
 def acl_text(acl: StandardAcl) -> str:
     """Source: org.apache.kafka.metadata.authorizer.StandardAcl, a record."""
-    fields = {
-        "resourceType": name_of(RESOURCE_TYPES, acl.resource_type),
-        "resourceName": acl.resource_name,
-        "patternType": name_of(PATTERN_TYPES, acl.pattern_type),
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": name_of(OPERATIONS, acl.operation),
-        "permissionType": name_of(PERMISSIONS, acl.permission_type),
-    }
-    return f"StandardAcl[{_fields(fields)}]"
+    fields = attrs.asdict(acl) | {field: name_of(names, getattr(acl, field)) for field, names in CODES.items()}
+    return f"StandardAcl[{_fields({json_name(name): value for name, value in fields.items()})}]"
 
 
 def scram_text(credential: Mapping[str, Any]) -> str:
@@ -170,3 +122,16 @@ def _listed(values: Iterable[object]) -> str:
 
 def _boolean(value: bool) -> str:
     return "true" if value else "false"
+
+
+_TEXTS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "bool": _boolean,
+    "str | None": optional_text,
+    "tuple[int, ...]": _listed,
+    "tuple[Uuid, ...]": _listed,
+    "tuple[Uuid, ...] | None": lambda ids: "null" if ids is None else _listed(ids),
+    "LeaderRecoveryState": attrgetter("name"),
+    "HashTrieMap[str, Endpoint]": _listeners,
+    "HashTrieMap[str, VersionRange]": _features,
+}
+"""The text of an attribute, by its type; of others, that of `str`."""

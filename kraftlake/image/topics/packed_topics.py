@@ -13,9 +13,10 @@ import attrs
 
 from kraftlake.image.topics.buffers import flat, grown, of_bytes, zeros
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.image.topics.partition_rows import COLUMNS, ROW, ROW_BYTES, RowWriter, registration_of
+from kraftlake.image.topics.partition_rows import ROW, ROW_BYTES, RowWriter, registration_of
 from kraftlake.image.topics.topic_table import TopicTable, table_of
 from kraftlake.kernels import compiled
+from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.records.uuid import Uuid
 
 PATCHES_BELOW: Final = 8

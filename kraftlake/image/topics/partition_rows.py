@@ -17,20 +17,10 @@ from itertools import chain
 from typing import Any, Final
 
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
+from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, HEAP_LISTS, ISR, LEADER, RARE, WIDTH
 from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.uuid import Uuid
 
-WIDTH: Final = 3
-COLUMNS: Final = 3 * WIDTH + 5
-ISR: Final = WIDTH
-DIRECTORIES: Final = 2 * WIDTH
-LEADER: Final = 3 * WIDTH
-LEADER_EPOCH: Final = LEADER + 1
-PARTITION_EPOCH: Final = LEADER + 2
-RECOVERY: Final = LEADER + 3
-SHAPE: Final = LEADER + 4
-RARE: Final = -1
-HEAP_LISTS: Final = 7
 ROW_BYTES: Final = 4 * COLUMNS
 ROW: Final = struct.Struct(f"={COLUMNS}i")
 

@@ -6,13 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kraftlake.image.topics.partition_rows import (
-    DIRECTORIES,
-    HEAP_LISTS,
-    ISR,
-    RARE,
-    SHAPE,
-)
+from kraftlake.kernels.partition_row import DIRECTORIES, HEAP_LISTS, ISR, RARE, SHAPE
 
 LISTS: Final = {
     "replicas": 0,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from kraftlake.image.partition_health import is_under_min_isr
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
-from kraftlake.image.topics.partition_rows import HEAP_LISTS, ISR, LEADER, RARE, SHAPE, WIDTH
+from kraftlake.kernels.partition_row import HEAP_LISTS, ISR, LEADER, RARE, SHAPE, WIDTH
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Mask: TypeAlias = npt.NDArray[np.bool_]

@@ -7,10 +7,11 @@ from collections.abc import Collection
 from kraftlake.image.topics.buffers import of_bytes, room
 from kraftlake.image.topics.packed_partitions import PackedPartitions
 from kraftlake.image.topics.packed_topics import EMPTY, PackedTopics, pack
-from kraftlake.image.topics.partition_rows import COLUMNS, ROW, ROW_BYTES, RowWriter
+from kraftlake.image.topics.partition_rows import ROW, ROW_BYTES, RowWriter
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topic_table import table_of
 from kraftlake.kernels import compiled
+from kraftlake.kernels.partition_row import COLUMNS
 
 
 def packed_alone(topics: Collection[TopicImage]) -> PackedTopics:

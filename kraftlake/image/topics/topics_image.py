@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
@@ -15,7 +15,7 @@ from kraftlake.image.topics.packed_partitions import PackedPartitions
 from kraftlake.image.topics.packed_topics import EMPTY, PackedTopics, differing_topics, pack
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
-from kraftlake.image.topics.topic_maps import TopicsById, TopicsByName
+from kraftlake.image.topics.topic_maps import TopicMap
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.encoded_values import EncodedValues
 from kraftlake.records.fast_construct import mutable_class
@@ -109,13 +109,16 @@ class TopicsImage:
         """The topics by id, unordered."""
         if self._base is None:
             return self._by_id  # type: ignore[return-value]
-        return TopicsById(self.get_topic_by_id, self._base.table, self._by_id)
+        table = self._base.table
+        numbers = range(table.topic_count)
+        return TopicMap(self.get_topic_by_id, lambda: map(table.id_of, numbers), attrgetter("id"), table, self._by_id)
 
     def topics_by_name(self) -> Mapping[str, TopicImage]:
         """The topics by name, unordered."""
         if self._base is None:
             return self._by_name  # type: ignore[return-value]
-        return TopicsByName(self.get_topic, TopicsById(self.get_topic_by_id, self._base.table, self._by_id))
+        table = self._base.table
+        return TopicMap(self.get_topic, lambda: table.names, attrgetter("name"), table, self._by_id)
 
     @property
     def topic_count(self) -> int:

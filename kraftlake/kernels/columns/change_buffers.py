@@ -26,6 +26,17 @@ PARTITIONS, OFFLINE, IMBALANCED, UNCLEAN, ELIGIBLE, COUNTS = range(6)
 """The columns of a delta's counts: the growth of those of partitions, then the elections of each kind."""
 
 
+class ChangedRows(NamedTuple):
+    """The partitions that a change has changed: see `changed_rows.changed_rows`."""
+
+    topics: IntsOut
+    partitions: IntsOut
+    before: IntRowsOut
+    after: IntRowsOut
+    flags: BytesOut
+    elections: IntRowsOut
+
+
 class BrokerChanges(NamedTuple):
     """Changes by broker: see `broker_changes.changes_of_brokers`."""
 

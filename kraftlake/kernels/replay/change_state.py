@@ -66,7 +66,7 @@ class State(NamedTuple):
     Changed rows of the base are held in one of two ways. Sparse, while they are few: `touched` has their numbers,
     `touched_rows` what they are now, and `slots` (one a row of the base) 1 + the place among these. Dense: `dense_rows`
     is a copy of all rows, changed in place, with flags in `dense_flags` and elections in `dense_elections`; what is
-    sparse is empty then (`BulkChange.gathered` makes it for those who ask). Topics of the base come first in
+    sparse is empty then. Topics of the base come first in
     `alive` and `sizes`; new ones, by T + place, have ids in `ids` and their first fresh row in `firsts`.
     `begins` has by topic its first fresh row. `names` has the names of all topics, with a byte behind each, and
     `name_ends` by topic where its name ends. `odd` (int32[n, 3]) has topic, partition and place of each partition that

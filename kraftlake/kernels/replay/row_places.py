@@ -85,30 +85,6 @@ def spread(state: State, rows: IntRowsOut, flags: BytesOut, elections: IntRowsOu
         elections[row, 0], elections[row, 1] = state.touched_info[k, 1], state.touched_info[k, 2]
 
 
-@inlined
-def _gather_row(state: State, row: Int64, k: Int64, touched: IntsOut, rows: IntRowsOut, info: IntRowsOut) -> None:
-    touched[k] = row
-    copy_row(state.dense_rows, row, rows, k)
-    info[k, 0] = state.dense_flags[row]
-    info[k, 1], info[k, 2] = state.dense_elections[row, 0], state.dense_elections[row, 1]
-
-
-@compiled
-def gather(state: State, patched: Ints, touched: IntsOut, rows: IntRowsOut, info: IntRowsOut) -> Int64:
-    """Make changed rows sparse that are dense, those that are patched in the base first; gives how many they are."""
-    count: Int64 = len(patched)
-    for k in range(count):
-        _gather_row(state, patched[k], k, touched, rows, info)
-    passed: Int64 = 0
-    for row in range(len(state.dense_flags)):
-        if passed < len(patched) and patched[passed] == row:
-            passed += 1
-        elif state.dense_flags[row] != 0:
-            _gather_row(state, row, count, touched, rows, info)
-            count += 1
-    return count
-
-
 @compiled
 def sort_touched(state: State, touched: IntsOut, rows: IntRowsOut) -> None:
     """The touched rows by their numbers."""

@@ -18,9 +18,9 @@ from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.packed_topics import PackedTopics
-from kraftlake.image.topics.partition_rows import COLUMNS
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.records.serde import decode_value
 from kraftlake.records.uuid import Uuid
 

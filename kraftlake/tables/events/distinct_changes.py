@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image.topics.partition_rows import DIRECTORIES, HEAP_LISTS, LEADER, RARE, RECOVERY, SHAPE
+from kraftlake.kernels.partition_row import DIRECTORIES, HEAP_LISTS, LEADER, RARE, RECOVERY, SHAPE
 from kraftlake.replay.log.partition_changes import Heaps, PartitionChanges
 from kraftlake.tables.events.broker_lists import BrokerLists
 from kraftlake.tables.events.partition_events import Hosts, PartitionColumns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image.topics.partition_rows import LEADER
+from kraftlake.kernels.partition_row import LEADER
 from kraftlake.tables.history.history_columns import STILL_SO
 from kraftlake.tables.history.state_columns import NO_RACK, States
 

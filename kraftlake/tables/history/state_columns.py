@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.image.topics.partition_rows import COLUMNS
+from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.replay.log.partition_changes import Heaps, Names
 from kraftlake.tables.history.history_columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
 from kraftlake.tables.state_arrays import state_arrays

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 
-from kraftlake.image.topics.partition_rows import LEADER
+from kraftlake.kernels.partition_row import LEADER
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.replay.log.delta_chunk import DeltaChunk, LogBegin, ReplayState
 from kraftlake.replay.log.partition_store import PartitionStore

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter, registration_of
+from kraftlake.image.topics.partition_rows import RowWriter, registration_of
 from kraftlake.image.topics.row_lists import LISTS, RowLists
+from kraftlake.kernels.partition_row import COLUMNS
 from tests.at_least_one import at_least_one
 from tests.tables.events.test_event_rows import registrations
 

@@ -8,8 +8,9 @@ import attrs
 import numpy as np
 
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
+from kraftlake.image.topics.partition_rows import RowWriter
 from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.log.partition_changes import HAD, HAS, WRITTEN, Heaps, Names, PartitionChanges
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
-from kraftlake.image.topics.partition_rows import COLUMNS, RowWriter
+from kraftlake.image.topics.partition_rows import RowWriter
+from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.log.delta_chunk import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import HAD, HAS, Heaps, Names, PartitionChanges

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kraftlake.image.topics.partition_rows import COLUMNS
+from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.replay.log.partition_changes import Heaps, Names
 from kraftlake.tables.history import state_columns
 from kraftlake.tables.history.history_columns import STILL_SO

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
@@ -64,16 +64,12 @@ def partitions_of(image: MetadataImage, broker: int) -> BrokerPartitions:
 
 def hosted_partitions(topics: TopicsImage, broker: int) -> Iterator[tuple[str, int, PartitionRegistration]]:
     """Topic name, partition id and state of every partition that has a replica on a broker, unordered."""
-    return (found for found in _may_be_hosted(topics, broker) if broker in found[2].replicas)
-
-
-def _may_be_hosted(topics: TopicsImage, broker: int) -> Iterable[tuple[str, int, PartitionRegistration]]:
     if topics.is_large:
         from kraftlake.image.topics.row_queries import partitions_at, rows_hosting
 
         packed = topics.rows()
         return partitions_at(packed, rows_hosting(packed, broker))
-    return _every(topics)
+    return (found for found in _every(topics) if broker in found[2].replicas)
 
 
 def partitions_with_elr(topics: TopicsImage) -> Iterator[tuple[str, int, PartitionRegistration]]:
@@ -81,16 +77,12 @@ def partitions_with_elr(topics: TopicsImage) -> Iterator[tuple[str, int, Partiti
 
     These need not be replicas: a reassignment removes a replica and leaves the ELR unchanged.
     """
-    return (found for found in _may_have_elr(topics) if found[2].elr)
-
-
-def _may_have_elr(topics: TopicsImage) -> Iterable[tuple[str, int, PartitionRegistration]]:
     if topics.is_large:
-        from kraftlake.image.topics.row_queries import partitions_at, rare_rows
+        from kraftlake.image.topics.row_queries import partitions_at, rows_with_elr
 
         packed = topics.rows()
-        return partitions_at(packed, rare_rows(packed))
-    return _every(topics)
+        return partitions_at(packed, rows_with_elr(packed))
+    return (found for found in _every(topics) if found[2].elr)
 
 
 def _every(topics: TopicsImage) -> Iterator[tuple[str, int, PartitionRegistration]]:
@@ -100,31 +92,19 @@ def _every(topics: TopicsImage) -> Iterator[tuple[str, int, PartitionRegistratio
 
 def count_partitions_of_brokers(image: MetadataImage) -> dict[int, BrokerCounts]:
     """The counts of every broker that is registered or hosts a partition, by broker id."""
-    counts: dict[int, dict[str, int]] = {broker: {} for broker in image.cluster.brokers}
-    for name, _, partition in _count_rows(image, counts):
-        min_isr = min_insync_replicas(image, name)
-        for broker in partition.replicas:
-            of_broker = counts.setdefault(broker, {})
-            for kind in _kinds(partition, broker, min_isr):
-                of_broker[kind] = of_broker.get(kind, 0) + 1
-    return {broker: BrokerCounts(**of_broker) for broker, of_broker in sorted(counts.items())}
+    if image.topics.is_large:
+        from kraftlake.image.topics.row_queries import count_replicas
 
-
-def _count_rows(
-    image: MetadataImage, counts: dict[int, dict[str, int]]
-) -> Iterable[tuple[str, int, PartitionRegistration]]:
-    """Add the counts of a large image's packed rows to `counts`; returns the partitions that are not counted yet."""
-    topics = image.topics
-    if not topics.is_large:
-        return _every(topics)
-    from kraftlake.image.topics.row_queries import count_replicas, partitions_at, rare_rows
-
-    packed = topics.rows()
-    replicas = count_replicas(packed, min_insync_replicas_column(image))
-    for kind, each in replicas.by_kind.items():
-        for broker, count in zip(replicas.brokers.tolist(), each.tolist(), strict=True):
-            counts.setdefault(broker, {})[kind] = count
-    return partitions_at(packed, rare_rows(packed))
+        counts = count_replicas(image.topics.rows(), min_insync_replicas_column(image))
+    else:
+        counts = {}
+        for name, _, partition in _every(image.topics):
+            min_isr = min_insync_replicas(image, name)
+            for broker in partition.replicas:
+                of_broker = counts.setdefault(broker, {})
+                for kind in _kinds(partition, broker, min_isr):
+                    of_broker[kind] = of_broker.get(kind, 0) + 1
+    return {broker: BrokerCounts(**counts.get(broker, {})) for broker in sorted({*image.cluster.brokers, *counts})}
 
 
 def min_insync_replicas(image: MetadataImage, topic: str) -> int:

@@ -14,8 +14,8 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_health import TROUBLES
 from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from kraftlake.image.topics.row_queries import rows_hosting
-from kraftlake.kernels.partition_row import LEADER, RARE, RECOVERY, SHAPE
+from kraftlake.image.topics.row_queries import lists_of, rows_hosting
+from kraftlake.kernels.partition_row import LEADER, RECOVERY
 
 
 class Health(NamedTuple):
@@ -74,7 +74,7 @@ def unhealthy_topics(image: MetadataImage, kinds: Collection[str]) -> set[str]:
 
 
 def topics_hosted(topics: PackedTopics, broker: int) -> set[str]:
-    """The names of all topics of which a broker has replicas, and possibly of more topics."""
+    """The names of the topics of which a broker has replicas."""
     return _names_at(topics, rows_hosting(topics, broker))
 
 
@@ -95,23 +95,14 @@ class _PartitionHealth:
 
     @classmethod
     def of(cls, topics: PackedTopics) -> _PartitionHealth:
-        rows = topics.merged_rows()
-        shape = rows[:, SHAPE]
-        replicas, in_sync, being_reassigned = shape & 0xFF, shape >> 8, np.zeros(len(rows), np.bool_)
-        rare = np.flatnonzero(shape == RARE)
-        if len(rare):
-            starts, heap = (
-                rows[rare, 0],
-                np.asarray(topics.heap),
-            )  # of seven lengths: replicas, ISR, directories, adding, removing, …
-            replicas[rare], in_sync[rare] = heap[starts], heap[starts + 1]
-            being_reassigned[rare] = (heap[starts + 3] > 0) | (heap[starts + 4] > 0)
+        rows, lists = topics.merged_rows(), lists_of(topics)
+        replicas, in_sync = lists.lengths("replicas"), lists.lengths("isr")
         return cls(
             replicas=replicas,
             in_sync=in_sync,
+            being_reassigned=(lists.lengths("adding_replicas") > 0) | (lists.lengths("removing_replicas") > 0),
             offline=rows[:, LEADER] == NO_LEADER,
             under_replicated=in_sync < replicas,
-            being_reassigned=being_reassigned,
             recovering=rows[:, RECOVERY] != 0,
         )
 

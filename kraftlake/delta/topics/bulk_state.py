@@ -45,6 +45,8 @@ _NOTHING: Final = {
     "name_topics": zeros("i", 0),
 }
 """The arrays that a change begins without."""
+_TOUCHED: Final = ("touched", "touched_rows", "touched_info")
+_FRESH: Final = ("fresh_rows", "fresh_topics", "fresh_partitions", "fresh_info")
 
 
 class BulkState:
@@ -147,48 +149,50 @@ class BulkState:
                 self._become_dense()
             else:
                 touched = state.counts[change_state.N_TOUCHED] + types[record_types.CHANGE]
-                self._make_room_for_touched(min(rows, touched))
+                self._reserve(min(rows, touched), *_TOUCHED)
         guess = types[record_types.PARTITION]
         if guess:
-            self._make_room_for_fresh(self.count(change_state.N_FRESH) + min(count, guess + guess // 4))
+            self._reserve(self.count(change_state.N_FRESH) + min(count, guess + guess // 4), *_FRESH)
         guess = types[record_types.TOPIC]
         if guess:
             self._make_room_for_topics(self.count(change_state.N_TOPICS) + min(count, guess + guess // 4))
-            self._make_room_for_names(self.count(change_state.N_NAMES) + types[record_types.TYPES])
+            self._reserve(self.count(change_state.N_NAMES) + types[record_types.TYPES], "names")
 
     def _make_room_for_few(self, api_keys: list[int], size: int) -> None:
         """Reserve the memory that a few records of some types need, `size` bytes in all."""
         if partitions := api_keys.count(record_types.PARTITION):
-            self._make_room_for_fresh(self.count(change_state.N_FRESH) + partitions)
+            self._reserve(self.count(change_state.N_FRESH) + partitions, *_FRESH)
         if topics := api_keys.count(record_types.TOPIC):
             self._make_room_for_topics(self.count(change_state.N_TOPICS) + topics)
-            self._make_room_for_names(self.count(change_state.N_NAMES) + size)
+            self._reserve(self.count(change_state.N_NAMES) + size, "names")
 
     def grow(self, api_key: int, size: int) -> None:
         """Enlarge every array that has no room for a record of this type whose value has `size` bytes."""
         state, counts = self.state, self.state.counts
         self._make_room_for_lists(self.count(change_state.LONGEST_LIST))
-        self._grow_heap()
-        self._grow_directories()
+        longest = state.lists.shape[1]
+        self._reserve(counts[change_state.N_HEAP] + 8 * longest, "heap")
+        if self._reserve(counts[change_state.N_DIRECTORIES] + longest, "directories"):
+            self._index_directories()
         if api_key == record_types.PARTITION and counts[change_state.N_FRESH] >= len(state.fresh_topics):
-            self._make_room_for_fresh(counts[change_state.N_FRESH] + 64)
+            self._reserve(counts[change_state.N_FRESH] + 64, *_FRESH)
         if api_key == record_types.PARTITION and counts[change_state.N_ODD] >= len(state.odd):
             self._make_room_for_odd(counts[change_state.N_ODD] + 64)
         if api_key in (record_types.TOPIC, record_types.CLEAR_ELR):
             self._make_room_for_topics(counts[change_state.N_TOPICS] + 1)
-            self._make_room_for_names(self.count(change_state.N_NAMES) + size)
+            self._reserve(self.count(change_state.N_NAMES) + size, "names")
         needed = max(counts[change_state.ROWS_NEEDED], counts[change_state.N_TOUCHED] + 1)
         if self.packed.partition_count and needed > len(state.touched) and not len(state.dense_flags):
             if PATCHES_BELOW * needed > self.packed.partition_count:
                 self._become_dense()
             else:
-                self._make_room_for_touched(needed + 64)
+                self._reserve(needed + 64, *_TOUCHED)
 
     def _find_sparse(self) -> None:
         """Note the partitions of the base whose ids are not 0, 1, 2, …."""
         sparse = self.packed.table.sparse
         partitions = array("i", chain.from_iterable(sparse[topic] for topic in sorted(sparse)))
-        self._enlarge(len(partitions), "odd")
+        self._reserve(len(partitions), "odd")
         compiled.note_odd(compiled.Base(*self.base), partitions, self.state.odd)
         self._sparse_partitions = self.state.counts[change_state.N_ODD] = len(partitions)
         self._make_room_for_odd(len(partitions))
@@ -198,33 +202,19 @@ class BulkState:
             longest *= 2
             self.replace(lists=zeros("i", 7, longest), before=zeros("i", 7, longest))
 
-    def _make_room_for_touched(self, rows: int) -> None:
-        state = self.state
-        if rows > len(state.touched):
-            rows = min(len(state.slots), max(rows, 2 * len(state.touched)))
-            self._enlarge(rows, "touched", "touched_rows", "touched_info")
-
     def _become_dense(self) -> None:
         """Switch to changing a copy of all rows in place."""
         rows, count = grown(self.packed.cells, self.packed.partition_count), self.packed.partition_count
         flags, elections = zeros("B", count), zeros("i", count, 2)
         compiled.spread(self.buffers[1], rows, flags, elections)
         self.state.counts[change_state.N_TOUCHED] = 0
-        sparse = {name: _NOTHING[name] for name in ("touched", "touched_rows", "touched_info")}
+        sparse = {name: _NOTHING[name] for name in _TOUCHED}
         self.replace(slots=_NOTHING["touched"], **sparse)
         self.replace(dense_rows=rows, dense_flags=flags, dense_elections=elections)
 
-    def _make_room_for_fresh(self, fresh: int) -> None:
-        state = self.state
-        if fresh <= len(state.fresh_topics):
-            return
-        self._enlarge(
-            max(fresh, 2 * len(state.fresh_topics)), "fresh_rows", "fresh_topics", "fresh_partitions", "fresh_info"
-        )
-
     def _make_room_for_odd(self, count: int) -> None:
         """Enlarge the index of partitions whose ids are not consecutive: few logs have any."""
-        self._enlarge(max(count, 2 * len(self.state.odd)), "odd")
+        self._reserve(count, "odd")
         index = zeros("i", _power_of_two(2 * len(self.state.odd)))
         compiled.index_odd(self.state.odd, self.count(change_state.N_ODD), index)
         self.replace(odd_index=index)
@@ -246,37 +236,23 @@ class BulkState:
             compiled.index_names(names, ends, hashes, owners)
             self.replace(names=names, name_ends=ends)
             state.counts[change_state.N_NAMES] = len(names)
-        self._enlarge(topics, "ids", "firsts")
-        self._enlarge(known + topics, "alive", "sizes", "begins", "name_ends")
+        self._reserve(topics, "ids", "firsts")
+        self._reserve(known + topics, "name_ends")
+        self._reserve(known + topics, "alive", "sizes", "begins")
         self.replace(index=index, name_hashes=hashes, name_topics=owners)
-
-    def _make_room_for_names(self, size: int) -> None:
-        if size > len(self.state.names):
-            self._enlarge(max(size, len(self.state.names) * 2 + 4096), "names")
-
-    def _grow_heap(self) -> None:
-        needed = self.count(change_state.N_HEAP) + 8 * self.state.lists.shape[1]
-        if needed > len(self.state.heap):
-            self._enlarge(max(needed, 2 * len(self.state.heap)), "heap")
-
-    def _grow_directories(self) -> None:
-        state, longest = self.state, self.state.lists.shape[1]
-        used = self.count(change_state.N_DIRECTORIES)
-        if used + longest > len(state.directories):
-            self._enlarge(2 * used + 2 * longest, "directories")
-            self._index_directories()
 
     def _index_directories(self) -> None:
         index = zeros("i", _power_of_two(2 * len(self.state.directories)))
         compiled.index_ids(self.state.directories, self.count(change_state.N_DIRECTORIES), index)
         self.replace(directory_index=index)
 
-    def _enlarge(self, size: int, *names: str) -> None:
-        """Give arrays of the state at least `size` elements; what they hold stays."""
-        arrays, self._buffers = vars(self.state), None
-        for name in names:
-            if size > len(arrays[name]):
-                arrays[name] = grown(arrays[name], size)
+    def _reserve(self, needed: int, *names: str) -> bool:
+        """Give arrays of the state room for as many elements as needed, or for twice theirs; whether they lacked it."""
+        arrays, size = vars(self.state), len(getattr(self.state, names[0]))
+        if needed <= size:
+            return False
+        self.replace(**{name: grown(arrays[name], max(needed, 2 * size)) for name in names})
+        return True
 
 
 def _lookup(table: TopicTable) -> tuple[Any, Any, Any]:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kraftlake.delta.topics.bulk_topics import BulkTopics
 from kraftlake.delta.topics.changed_partition import ChangedPartition
 from kraftlake.delta.topics.topic_delta import TopicDelta
 from kraftlake.image.topics.buffers import flat, room
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.partition_rows import ROW, ROW_BYTES, registration_of
 from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels import compiled
 from kraftlake.kernels.columns import change_buffers
 from kraftlake.kernels.columns.change_buffers import HAD, HAS, WRITTEN
 from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.records.uuid import Uuid
-
-if TYPE_CHECKING:
-    from kraftlake.delta.topics.bulk_change import BulkChange
-    from kraftlake.image.topics.topics_image import TopicsImage
 
 
 class ChangedRows:
@@ -29,7 +27,7 @@ class ChangedRows:
     `columns` has their topics' numbers, their ids, rows and flags: see the kernel.
     """
 
-    def __init__(self, change: BulkChange) -> None:
+    def __init__(self, change: BulkTopics) -> None:
         self._change = change
         self._deltas: dict[Uuid, TopicDelta] | None = None
         most, packed = compiled.most_changed(*change.buffers), change.packed

@@ -55,16 +55,14 @@ class ChangedRows:
     def _state(self, rows: Any, at: int) -> PartitionRegistration:
         return registration_of(ROW.unpack_from(flat(rows), at * ROW_BYTES), *self._lists)
 
-    def topic(self, at: int) -> tuple[str, Uuid]:
-        """The name and the id of a partition's topic."""
-        topic = self.columns.topics[at]
-        return self._change.topic_name(topic), self._change.topic_id(topic)
-
     def partitions(self) -> Iterator[ChangedPartition]:
-        """The partitions as objects."""
-        for at, (partition, flags) in enumerate(zip(self.columns.partitions, self.columns.flags, strict=True)):
-            written = bool(flags & WRITTEN)
-            yield ChangedPartition(*self.topic(at), partition, self.before(at), self.after(at), written)
+        """The partitions as objects: those of created topics first, those of removed ones last."""
+        topics, partitions, _, _, flags, _ = self.columns
+        created = set(self._change.created())
+        for at in sorted(range(len(self)), key=lambda at: (not flags[at] & HAS, topics[at] not in created)):
+            name, topic_id = self._change.topic_name(topics[at]), self._change.topic_id(topics[at])
+            written = bool(flags[at] & WRITTEN)
+            yield ChangedPartition(name, topic_id, partitions[at], self.before(at), self.after(at), written)
 
     def topic_deltas(self, image: TopicsImage) -> dict[Uuid, TopicDelta]:
         """The changes of an image's topics by id, created topics first; made once."""

@@ -12,7 +12,8 @@ from rpds import HashTrieMap
 
 from kraftlake.image.short_repr import short_repr
 from kraftlake.image.topics.packed_partitions import PackedPartitions
-from kraftlake.image.topics.packed_topics import EMPTY, PackedTopics, differing_topics, pack
+from kraftlake.image.topics.packed_topics import EMPTY as NO_TOPICS
+from kraftlake.image.topics.packed_topics import PackedTopics, differing_topics, pack
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topic_maps import TopicMap
@@ -45,7 +46,7 @@ class TopicsImage:
 
     _by_id: HashTrieMap[Uuid, TopicImage | None] = HashTrieMap()
     _by_name: HashTrieMap[str, TopicImage | None] = HashTrieMap()
-    _base: PackedTopics | None = None
+    _base: PackedTopics = NO_TOPICS
     _rows: _Rows | None = None
     _overlaid_partitions: int = 0
     """The number of partitions of the topics in `_by_id`."""
@@ -74,27 +75,18 @@ class TopicsImage:
         """The topic of that name."""
         if self._overlaid and name in self._by_name:
             return self._by_name[name]
-        if self._base is None:
-            return None
-        table = self._base.table
-        number = table.number_of_name(name)
-        if number is None:
-            return None
-        return self._made.get(number) or self._make(self._base, number)
+        number = self._base.table.number_of_name(name)
+        return None if number is None else self._made.get(number) or self._make(number)
 
     def get_topic_by_id(self, topic_id: Uuid) -> TopicImage | None:
         """The topic with that id."""
         if self._overlaid and topic_id in self._by_id:
             return self._by_id[topic_id]
-        if self._base is None:
-            return None
-        table = self._base.table
-        number = table.number_of_id(topic_id)
-        if number is None:
-            return None
-        return self._made.get(number) or self._make(self._base, number)
+        number = self._base.table.number_of_id(topic_id)
+        return None if number is None else self._made.get(number) or self._make(number)
 
-    def _make(self, base: PackedTopics, number: int) -> TopicImage:
+    def _make(self, number: int) -> TopicImage:
+        base = self._base
         partitions = PackedPartitions(base, number, self._rows)
         topic = TopicImage(name=base.table.name_of(number), id=base.table.id_of(number), partitions=partitions)
         self._made[number] = topic
@@ -107,32 +99,25 @@ class TopicsImage:
 
     def topics_by_id(self) -> Mapping[Uuid, TopicImage]:
         """The topics by id, unordered."""
-        if self._base is None:
-            return self._by_id  # type: ignore[return-value]
         table = self._base.table
         numbers = range(table.topic_count)
         return TopicMap(self.get_topic_by_id, lambda: map(table.id_of, numbers), attrgetter("id"), table, self._by_id)
 
     def topics_by_name(self) -> Mapping[str, TopicImage]:
         """The topics by name, unordered."""
-        if self._base is None:
-            return self._by_name  # type: ignore[return-value]
         table = self._base.table
         return TopicMap(self.get_topic, lambda: table.names, attrgetter("name"), table, self._by_id)
 
     @property
     def topic_count(self) -> int:
         """The number of topics."""
-        return len(self._by_id) if self._base is None else len(self.topics_by_id())
+        return len(self.topics_by_id())
 
     @property
     def partition_count(self) -> int:
         """The number of partitions of all topics."""
-        count = self._overlaid_partitions
-        if self._base is not None:
-            count += self._base.partition_count
-        if self._base is not None and self._overlaid:
-            table = self._base.table
+        count, table = self.rows_held, self._base.table
+        if self._overlaid:
             numbers = [table.by_id[topic_id] for topic_id in self._by_id if topic_id in table.by_id]
             count -= sum(table.bounds[number + 1] - table.bounds[number] for number in numbers)
         return count
@@ -140,7 +125,7 @@ class TopicsImage:
     @property
     def rows_held(self) -> int:
         """The number of rows of base and overlay: that of partitions, and of those that the overlay replaces."""
-        return self._overlaid_partitions + (0 if self._base is None else self._base.partition_count)
+        return self._overlaid_partitions + self._base.partition_count
 
     @property
     def is_large(self) -> bool:
@@ -149,16 +134,15 @@ class TopicsImage:
 
     def changed(self, deleted: Mapping[Uuid, TopicImage], changed: Mapping[Uuid, TopicImage]) -> TopicsImage:
         """The image without `deleted`, then with `changed` (both by id); the same object if nothing differs."""
-        by_id, by_name, overlaid = self._by_id, self._by_name, self._overlaid_partitions
-        table = None if self._base is None else self._base.table
+        by_id, by_name, overlaid, table = self._by_id, self._by_name, self._overlaid_partitions, self._base.table
         for topic_id, topic in deleted.items():
             if changed.get(topic_id) is topic:
                 continue
             old = by_id.get(topic_id)
             if old is not None:
                 overlaid -= len(old.partitions)
-            by_id = _removed(by_id, topic_id, table is not None and topic_id in table.by_id)
-            by_name = _removed(by_name, topic.name, table is not None and topic.name in table.by_name)
+            by_id = _removed(by_id, topic_id, topic_id in table.by_id)
+            by_name = _removed(by_name, topic.name, topic.name in table.by_name)
         for topic_id, topic in changed.items():
             if self.get_topic_by_id(topic_id) is topic:
                 continue
@@ -166,15 +150,14 @@ class TopicsImage:
             overlaid += len(topic.partitions) - (0 if old is None else len(old.partitions))
             by_id = by_id.insert(topic_id, topic)
             by_name = by_name.insert(topic.name, topic)
-        assert len(by_id) == len(by_name) or table is not None, "topics have different names"
+        assert len(by_id) == len(by_name) or table.topic_count, "topics have different names"
         return self if by_id is self._by_id else self._with(by_id, by_name, overlaid, {})
 
     def row_of(self, topic_id: Uuid, partition: int) -> int:
         """The row of a partition in the base; -1 if it has none, or if the overlay has its topic."""
-        base = self._base
-        if base is None or (self._overlaid and topic_id in self._by_id):
+        if self._overlaid and topic_id in self._by_id:
             return -1
-        table = base.table
+        table = self._base.table
         number = table.number_of_id(topic_id)
         if number is None or number in table.sparse or partition < 0:
             return -1
@@ -183,7 +166,6 @@ class TopicsImage:
 
     def registration_at(self, row: int) -> PartitionRegistration:
         """The state of the partition at a row of the base."""
-        assert self._base is not None, "there is a base"
         state = None if self._rows is None else self._rows.get(row)
         return self._base.registration(row) if state is None else state
 
@@ -192,7 +174,6 @@ class TopicsImage:
         topic = self.overlaid_topic(topic_id)
         if topic is not None:
             return topic.name
-        assert self._base is not None, "the overlay or the base has the topic"
         table = self._base.table
         number = table.number_of_id(topic_id)
         assert number is not None, "the overlay or the base has the topic"
@@ -240,21 +221,17 @@ class TopicsImage:
             overlaid += 0 if before is None else len(before)
         made.__class__ = TopicsImage
         image: TopicsImage = made
-        if overlaid <= PACK_FROM or (base is not None and overlaid <= PACK_FROM + base.partition_count // 8):
-            return image
-        return TopicsImage.with_rows(image.rows())
+        return image if overlaid <= PACK_FROM + base.partition_count // 8 else TopicsImage.with_rows(image.rows())
 
     def rows(self) -> PackedTopics:
         """The whole image as packed rows, possibly with patches (see `PackedTopics.merged`)."""
         if not self._overlaid and not self._rows:
-            return self._base or EMPTY
-        left_out: list[int] = []
-        if self._base is not None:
-            numbers = self._base.table.by_id
-            left_out = [numbers[topic_id] for topic_id in self._by_id if topic_id in numbers]
+            return self._base
+        numbers = self._base.table.by_id
+        left_out = [numbers[topic_id] for topic_id in self._by_id if topic_id in numbers]
         topics = [(t.name, t.id, t.partitions) for t in self._by_id.values() if t is not None]
         topics.sort(key=itemgetter(0))  # rpds orders a map by hashes that are other ones in each process
-        return pack(self._base or EMPTY, left_out, dict((self._rows or HashTrieMap()).items()), topics)
+        return pack(self._base, left_out, dict((self._rows or HashTrieMap()).items()), topics)
 
     def may_differ(self, other: TopicsImage) -> Iterable[str]:
         """A superset of the names of the topics that differ; topics that both images share are not compared."""
@@ -270,7 +247,7 @@ class TopicsImage:
         else:
             for image in (self, other):
                 names.update(image._names_of(image._rows or ()))
-            names.update(_differing(self._base, other._base))
+            names.update(differing_topics(self._base, other._base))
         return names
 
     def _rows_unlike(self, other: TopicsImage) -> Iterable[int]:
@@ -286,8 +263,6 @@ class TopicsImage:
         return rows
 
     def _names_of(self, rows: Iterable[int]) -> Iterator[str]:
-        if self._base is None:
-            return
         table = self._base.table
         for row in rows:
             yield table.name_of(bisect_right(table.bounds, row) - 1)
@@ -327,13 +302,6 @@ def _removed(
     topics: HashTrieMap[Any, TopicImage | None], key: Any, in_base: bool
 ) -> HashTrieMap[Any, TopicImage | None]:
     return topics.insert(key, None) if in_base else topics.remove(key)
-
-
-def _differing(one: PackedTopics | None, two: PackedTopics | None) -> Iterable[str]:
-    if one is None or two is None:
-        base = one or two
-        return () if base is None else base.table.names
-    return differing_topics(one, two)
 
 
 _MutableImage: Any = mutable_class(TopicsImage)

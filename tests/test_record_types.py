@@ -17,6 +17,7 @@ from kraftlake.cli.views import record_summary
 from kraftlake.delta import metadata_delta
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.delta.topics import bulk_change
+from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.row_lists import LISTS
 from kraftlake.kernels import partition_fields, record_types
@@ -80,7 +81,7 @@ def unnamed_in_the_log(types: Types) -> set[str]:
 
 
 def not_replayed(types: Types) -> set[str]:
-    known = {*metadata_delta.TOPIC_RECORDS, *metadata_delta._HANDLERS, *metadata_delta._TRANSACTION_MARKERS, *CONTROL}
+    known = {*TOPIC_RECORDS, *metadata_delta._HANDLERS, *metadata_delta._TRANSACTION_MARKERS, *CONTROL}
     return {type_name(cls) for cls in types if cls not in known}
 
 
@@ -98,7 +99,7 @@ def not_found_by_topic_id(types: Types) -> set[str]:
 
 def in_no_history(types: Types) -> set[str]:
     kinds = {cls.API_KEY for table in SMALL_TABLES for cls in table.key_of_record}
-    kinds |= {cls.API_KEY for cls in metadata_delta.TOPIC_RECORDS}
+    kinds |= {cls.API_KEY for cls in TOPIC_RECORDS}
     names = {type_name(cls) for cls in types if cls not in CONTROL and cls.API_KEY not in kinds}
     return names - WITHOUT_HISTORY
 

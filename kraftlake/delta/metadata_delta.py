@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -16,6 +16,7 @@ from kraftlake.delta.faults import place_of
 from kraftlake.delta.features_delta import FeaturesDelta
 from kraftlake.delta.producer_ids_delta import ProducerIdsDelta
 from kraftlake.delta.scram_delta import ScramDelta
+from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS, TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.kernels.record_types import CHANGE, CLEAR_ELR, PARTITION, TOPIC
@@ -24,16 +25,6 @@ from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.runtime.errors import ReplayError, UnknownRecordError
-from kraftlake.runtime.lazy_module import LazyModule
-
-if TYPE_CHECKING:
-    from kraftlake.delta.topics import topics_delta
-    from kraftlake.delta.topics.topics_delta import TopicsDelta
-else:  # an image from columns needs none
-    topics_delta = LazyModule("kraftlake.delta.topics.topics_delta")
-
-TOPIC_RECORDS: Final = frozenset((r.TopicRecord, r.PartitionRecord, r.PartitionChangeRecord, r.ClearElrRecord))
-"""The record types that `TopicsDelta.keep` accepts."""
 
 
 class MetadataDelta:
@@ -197,7 +188,7 @@ def _name_of(part: str) -> str:
 DELTAS: Final[dict[str, Callable[[Any], Any]]] = {
     "features": FeaturesDelta,
     "cluster": ClusterDelta,
-    "topics": lambda image: topics_delta.TopicsDelta(image),  # noqa: PLW0108 - imports when called
+    "topics": TopicsDelta,
     "configs": ConfigurationsDelta,
     "client_quotas": ClientQuotasDelta,
     "producer_ids": ProducerIdsDelta,
@@ -225,7 +216,7 @@ _HANDLERS: Final[Mapping[type, tuple[str, Callable[[Any, Any], object]]]] = {
     r.RemoveUserScramCredentialRecord: ("scram", ScramDelta.replay_remove_user_scram_credential),
     r.DelegationTokenRecord: ("delegation_tokens", DelegationTokenDelta.replay_delegation_token),
     r.RemoveDelegationTokenRecord: ("delegation_tokens", DelegationTokenDelta.replay_remove_delegation_token),
-    r.RemoveTopicRecord: ("", lambda _, __: None),
+    r.RemoveTopicRecord: ("", TopicsDelta.replay_remove_topic),
     r.NoOpRecord: ("", lambda _, __: None),
     r.ZkMigrationStateRecord: ("", lambda _, __: None),
 }

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kraftlake.delta.faults import place_of
-from kraftlake.delta.topics.bulk_change import BulkChange
-from kraftlake.delta.topics.changed_partition import local_changes_of
-from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
-from kraftlake.delta.topics.record_fault import fault_of
-from kraftlake.delta.topics.record_values import values_of
-from kraftlake.delta.topics.row_changes import FEW, RowChanges
-from kraftlake.delta.topics.topic_delta import TopicDelta
 from kraftlake.image.short_repr import counted
 from kraftlake.image.topics.packed_partitions import PackedPartitions
-from kraftlake.image.topics.packed_topics import PackedTopics
 from kraftlake.image.topics.some_topics import packed_alone
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import PACK_FROM, TopicsImage
@@ -28,11 +20,35 @@ from kraftlake.records.metadata_records import (
 )
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import KraftlakeError, ReplayError
+from kraftlake.runtime.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from kraftlake.delta.topics import (
+        bulk_change,
+        changed_partition,
+        record_fault,
+        record_values,
+        row_changes,
+    )
+    from kraftlake.delta.topics.bulk_change import BulkChange
+    from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
+    from kraftlake.delta.topics.row_changes import RowChanges
+    from kraftlake.delta.topics.topic_delta import TopicDelta
+    from kraftlake.image.topics.packed_topics import PackedTopics
+else:  # an image from columns needs none of them
+    bulk_change = LazyModule("kraftlake.delta.topics.bulk_change")
+    changed_partition = LazyModule("kraftlake.delta.topics.changed_partition")
+    record_fault = LazyModule("kraftlake.delta.topics.record_fault")
+    record_values = LazyModule("kraftlake.delta.topics.record_values")
+    row_changes = LazyModule("kraftlake.delta.topics.row_changes")
 
 ALONE_BELOW: Final = 8
 """Topics of at most one in this many rows of an image are changed alone; else the whole image is."""
 _WIDENED: Final = 3
 """The number of times that topics join a change before the whole image does."""
+
+TOPIC_RECORDS: Final = frozenset((TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord))
+"""The record types that `keep` accepts."""
 
 
 class TopicsDelta:
@@ -74,7 +90,7 @@ class TopicsDelta:
     def keep(
         self, record: TopicRecord | PartitionRecord | PartitionChangeRecord | ClearElrRecord, offset: int | None = None
     ) -> None:
-        """Replay a record of topics; its error will have `offset`.
+        """Replay one of TOPIC_RECORDS; its error will have `offset`.
 
         A TopicRecord creates a topic without partitions, also if a snapshot has a topic of the base image; a
         ClearElrRecord clears the eligible leader replicas of a topic, or with an empty name of all topics.
@@ -114,7 +130,7 @@ class TopicsDelta:
         return self._of_all().replay(data, starts, stops, first, last, following=following)
 
     def replay_value(self, value: bytes) -> bool:
-        """Replay the value of a record that `keep` takes; False, with no effect, if a record has to be replayed.
+        """Replay the value of one of TOPIC_RECORDS; False, with no effect, if a record has to be replayed.
 
         That is so if it contradicts the state, or may name a topic that the change does not have yet.
         """
@@ -144,10 +160,10 @@ class TopicsDelta:
         rows, kept = self._rows, self._kept
         if rows is not None and rows.record_count == len(kept):
             return rows
-        if not kept or len(kept) > FEW or self._change is not None or self._over is not self.image:
+        if not kept or len(kept) > row_changes.FEW or self._change is not None or self._over is not self.image:
             return None
         if rows is None:
-            rows = self._rows = RowChanges(self.image)
+            rows = self._rows = row_changes.RowChanges(self.image)
         while rows.record_count < len(kept):
             if not rows.add(kept[rows.record_count][0]):
                 return None
@@ -166,11 +182,11 @@ class TopicsDelta:
     def _replayed(self, records: list[Any]) -> tuple[int, KraftlakeError | None, list[tuple[int, str | None]]]:
         """Replay records: how many, the error of the next one; and what `BulkChange.replay` passes on."""
         change = self._change_of(records)
-        values, error = values_of(records)
+        values, error = record_values.values_of(records)
         done, others = change.replay_values(values)
         if self._alone is not None:
             self._taken += values[:done]
-        return done, fault_of(change, records[done]) if done < len(values) else error, others
+        return done, record_fault.fault_of(change, records[done]) if done < len(values) else error, others
 
     def _change_of(self, records: list[Any]) -> BulkChange:
         """The change that takes records: of the topics that they name, and of those before, or of all."""
@@ -182,7 +198,7 @@ class TopicsDelta:
             rows = sum(len(topic.partitions) for topic in self._alone.values()) + len(records)
             if self._widened > _WIDENED or rows * ALONE_BELOW > self.image.rows_held:
                 return self._of_all()
-            self._begin(BulkChange(packed_alone(self._alone.values())))
+            self._begin(bulk_change.BulkChange(packed_alone(self._alone.values())))
         assert self._change is not None, "it has begun"
         self._change.of_log = self.of_log
         return self._change
@@ -205,7 +221,7 @@ class TopicsDelta:
     def _of_all(self) -> BulkChange:
         """The change, made one of all topics."""
         if self._change is None or self._alone is not None:
-            change = BulkChange(self._over.rows())
+            change = bulk_change.BulkChange(self._over.rows())
             if self._over is not self.image:
                 change.begin_all_anew()
             self._begin(change)
@@ -304,9 +320,9 @@ class TopicsDelta:
             return rows.local_changes(broker_id)
         change = self._merged()
         if change is None:
-            return local_changes_of(broker_id, ())
+            return changed_partition.local_changes_of(broker_id, ())
         if self._alone is not None or max(change.place_count, change.packed.partition_count) < PACK_FROM:
-            return local_changes_of(broker_id, change.changed_rows().partitions())
+            return changed_partition.local_changes_of(broker_id, change.changed_rows().partitions())
         from kraftlake.delta.topics.bulk_local_changes import bulk_local_changes
 
         return bulk_local_changes(change, broker_id)

@@ -7,9 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.delta.metadata_delta import TOPIC_RECORDS
 from kraftlake.delta.topics.local_replica_changes import local_changes_to_json
-from kraftlake.delta.topics.topics_delta import TopicsDelta
+from kraftlake.delta.topics.topics_delta import TOPIC_RECORDS, TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage, image_to_json
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.batch import RecordBatch

@@ -12,7 +12,7 @@ import attrs
 from kraftlake.delta.faults import taken_name
 from kraftlake.delta.topics.bulk_topics import BulkTopics
 from kraftlake.delta.topics.changed_rows import ChangedRows
-from kraftlake.image.topics.buffers import MAPPED_FROM, grown, of_bytes, room, zeros
+from kraftlake.image.topics.buffers import grown, of_bytes, room, zeros
 from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels import compiled, record_types
@@ -41,6 +41,8 @@ _MARKS: Final = range(record_types.BEGIN_TRANSACTION, record_types.ABORT_TRANSAC
 _FIRST = array("q", [0])
 _GROWTHS = 64
 """More than any record needs."""
+_SHARED_FROM = 1 << 20
+"""Number of bytes from which on an image shares the rows of a change."""
 
 
 class BulkChange(BulkTopics):
@@ -92,10 +94,10 @@ class BulkChange(BulkTopics):
 
     def begin_all_anew(self) -> None:
         """Make it the change in which each topic of the base is created, with the partitions that it has."""
-        self._become_dense()
-        topics, partitions = self.packed.table.topic_count, self.packed.partition_count
-        flags = of_bytes("B", bytearray([change_state.TOUCHED]) * partitions)
-        self.replace(alive=of_bytes("B", bytearray([change_state.ANEW]) * topics), dense_flags=flags)
+        self._touch_all()
+        topics = self.packed.table.topic_count
+        flags = of_bytes("B", bytearray([change_state.TOUCHED]) * self.packed.partition_count)
+        self.replace(alive=of_bytes("B", bytearray([change_state.ANEW]) * topics), touched_flags=flags)
 
     def replay_journaled(self, data: Any, starts: Any, stops: Any) -> tuple[int, RowVersions]:
         """Replays, as `replay`, values of topics alone; returns the versions of partitions that they made, too."""
@@ -212,14 +214,8 @@ class BulkChange(BulkTopics):
     @property
     def is_empty(self) -> bool:
         """Whether no record of a topic was replayed."""
-        counts, state = self.state.counts, self.state
-        return not (
-            counts[change_state.N_TOUCHED] > len(self.packed.patched)
-            or self._is_structural
-            or counts[change_state.HAS_CLEARED_ELR]
-            or any(state.touched_info[touched, 0] for touched in range(counts[change_state.N_TOUCHED]))
-            or bytes(state.dense_flags).strip(b"\0")
-        )
+        has_cleared = self.state.counts[change_state.HAS_CLEARED_ELR]
+        return not (self._is_structural or has_cleared or compiled.most_changed(*self.buffers))
 
     def apply(self) -> PackedTopics:
         """The base after the change; the same object if nothing differs. ReplayError if two topics share a name."""
@@ -235,22 +231,20 @@ class BulkChange(BulkTopics):
         base, state = self.packed, self.state
         if not self._differs():
             return base
-        if len(state.dense_flags):
-            self.dense_rows_are_shared = True
-            return self._packed(base.table, state.dense_rows)
         count = self.count(change_state.N_TOUCHED)
+        if not len(state.slots):
+            self.touched_rows_are_shared = True
+            return self._packed(base.table, state.touched_rows)
         if count * PATCHES_BELOW <= base.partition_count:
             patched, patches = room("i", count), room("i", count, COLUMNS)
             compiled.sort_touched(self.buffers[1], patched, patches)
             return self._packed(base.table, base.cells, patched=patched, patches=patches)
         rows = grown(base.cells, base.partition_count)
-        compiled.put_rows(state.touched_rows, state.touched, count, rows)
+        compiled.spread(self.buffers[1], rows)
         return self._packed(base.table, rows)
 
     def _differs(self) -> bool:
         base, state, patched = self.packed, self.state, len(self.packed.patched)
-        if len(state.dense_flags):
-            return compiled.any_differs(state.dense_rows, base.merged().cells, *self.buffers)
         if compiled.any_differs(state.touched_rows[:patched], base.patches, *self.buffers):
             return True
         return compiled.any_touched_differs(patched, *self.buffers)
@@ -290,7 +284,7 @@ class BulkChange(BulkTopics):
     def _fresh_rows(self) -> Any:
         """The fresh rows: shared with this change if they are many."""
         rows = self.state.fresh_rows[: self.count(change_state.N_FRESH)]
-        self.fresh_rows_are_shared = rows.nbytes >= MAPPED_FROM
+        self.fresh_rows_are_shared = rows.nbytes >= _SHARED_FROM
         return rows if self.fresh_rows_are_shared else grown(rows, len(rows))
 
     def changed_rows(self) -> ChangedRows:

@@ -1,4 +1,4 @@
-"""The arrays of a bulk replay: initial sizes, growth, and the change from sparse to dense."""
+"""The arrays of a bulk replay: initial sizes and growth."""
 
 from __future__ import annotations
 
@@ -26,16 +26,12 @@ _FOLLOWING = 2_000_000
 _INDEXES: Final = {name: zeros("i", 2) for name in ("odd_index", "index", "directory_index")}
 """Indexes of nothing, which nothing is put into."""
 _NOTHING: Final = {
-    "touched": zeros("i", 0),
+    "touched": zeros("i", 0, 3),
+    "touched_flags": zeros("B", 0),
     "touched_rows": zeros("i", 0, COLUMNS),
-    "touched_info": zeros("i", 0, 3),
-    "dense_rows": zeros("i", 0, COLUMNS),
-    "dense_flags": zeros("B", 0),
-    "dense_elections": zeros("i", 0, 2),
+    "fresh": zeros("i", 0, 4),
+    "fresh_flags": zeros("B", 0),
     "fresh_rows": zeros("i", 0, COLUMNS),
-    "fresh_topics": zeros("i", 0),
-    "fresh_partitions": zeros("i", 0),
-    "fresh_info": zeros("i", 0, 3),
     "odd": zeros("i", 0, 3),
     "ids": zeros("Q", 0, 2),
     "firsts": zeros("i", 0),
@@ -45,8 +41,8 @@ _NOTHING: Final = {
     "name_topics": zeros("i", 0),
 }
 """The arrays that a change begins without."""
-_TOUCHED: Final = ("touched", "touched_rows", "touched_info")
-_FRESH: Final = ("fresh_rows", "fresh_topics", "fresh_partitions", "fresh_info")
+_TOUCHED: Final = ("touched", "touched_flags", "touched_rows")
+_FRESH: Final = ("fresh", "fresh_flags", "fresh_rows")
 
 
 class BulkState:
@@ -55,7 +51,7 @@ class BulkState:
     def __init__(self, base: PackedTopics) -> None:
         self.packed = base
         self.fresh_rows_are_shared = False
-        self.dense_rows_are_shared = False
+        self.touched_rows_are_shared = False
         self._foreseen = 0
         """Number of following records for which memory is reserved."""
         self._changed: Any = None
@@ -89,9 +85,9 @@ class BulkState:
         if topics:
             compiled.sizes_of(table.bounds, self.state.sizes)
         if patches:
-            self.replace(touched=grown(base.patched, patches), touched_rows=grown(base.patches, patches))
-            self.replace(touched_info=zeros("i", patches, 3))
-            compiled.number_places(base.patched, self.state.slots)
+            self.replace(touched=room("i", patches, 3), touched_flags=zeros("B", patches))
+            self.replace(touched_rows=grown(base.patches, patches))
+            compiled.touch(base.patched, self.state.slots, self.state.touched)
             self.state.counts[change_state.N_TOUCHED] = patches
         if table.sparse:
             self._find_sparse()
@@ -102,9 +98,9 @@ class BulkState:
         if self.fresh_rows_are_shared:
             self.replace(fresh_rows=grown(self.state.fresh_rows, len(self.state.fresh_rows)))
             self.fresh_rows_are_shared = False
-        if self.dense_rows_are_shared:
-            self.replace(dense_rows=grown(self.state.dense_rows, len(self.state.dense_rows)))
-            self.dense_rows_are_shared = False
+        if self.touched_rows_are_shared:
+            self.replace(touched_rows=grown(self.state.touched_rows, len(self.state.touched_rows)))
+            self.touched_rows_are_shared = False
 
     def count(self, which: int) -> int:
         """One of the counts of `change_state`."""
@@ -144,9 +140,9 @@ class BulkState:
         self._foreseen = min(following, _FOLLOWING)
         types = [number * step * (count + self._foreseen) // max(1, count) for number in sampled]
         count += self._foreseen
-        if rows and not len(state.dense_flags):
+        if len(state.touched) < rows:
             if PATCHES_BELOW * types[record_types.CHANGE] > rows:
-                self._become_dense()
+                self._touch_all()
             else:
                 touched = state.counts[change_state.N_TOUCHED] + types[record_types.CHANGE]
                 self._reserve(min(rows, touched), *_TOUCHED)
@@ -174,7 +170,7 @@ class BulkState:
         self._reserve(counts[change_state.N_HEAP] + 8 * longest, "heap")
         if self._reserve(counts[change_state.N_DIRECTORIES] + longest, "directories"):
             self._index_directories()
-        if api_key == record_types.PARTITION and counts[change_state.N_FRESH] >= len(state.fresh_topics):
+        if api_key == record_types.PARTITION and counts[change_state.N_FRESH] >= len(state.fresh):
             self._reserve(counts[change_state.N_FRESH] + 64, *_FRESH)
         if api_key == record_types.PARTITION and counts[change_state.N_ODD] >= len(state.odd):
             self._make_room_for_odd(counts[change_state.N_ODD] + 64)
@@ -182,9 +178,9 @@ class BulkState:
             self._make_room_for_topics(counts[change_state.N_TOPICS] + 1)
             self._reserve(self.count(change_state.N_NAMES) + size, "names")
         needed = max(counts[change_state.ROWS_NEEDED], counts[change_state.N_TOUCHED] + 1)
-        if self.packed.partition_count and needed > len(state.touched) and not len(state.dense_flags):
+        if len(state.touched) < min(needed, self.packed.partition_count):
             if PATCHES_BELOW * needed > self.packed.partition_count:
-                self._become_dense()
+                self._touch_all()
             else:
                 self._reserve(needed + 64, *_TOUCHED)
 
@@ -202,15 +198,14 @@ class BulkState:
             longest *= 2
             self.replace(lists=zeros("i", 7, longest), before=zeros("i", 7, longest))
 
-    def _become_dense(self) -> None:
+    def _touch_all(self) -> None:
         """Switch to changing a copy of all rows in place."""
-        rows, count = grown(self.packed.cells, self.packed.partition_count), self.packed.partition_count
-        flags, elections = zeros("B", count), zeros("i", count, 2)
-        compiled.spread(self.buffers[1], rows, flags, elections)
-        self.state.counts[change_state.N_TOUCHED] = 0
-        sparse = {name: _NOTHING[name] for name in _TOUCHED}
-        self.replace(slots=_NOTHING["touched"], **sparse)
-        self.replace(dense_rows=rows, dense_flags=flags, dense_elections=elections)
+        count = self.packed.partition_count
+        rows, touched, flags = grown(self.packed.cells, count), zeros("i", count, 3), zeros("B", count)
+        compiled.spread(self.buffers[1], rows)
+        compiled.touch_all(self.buffers[1], touched, flags)
+        self.state.counts[change_state.N_TOUCHED] = count
+        self.replace(touched_rows=rows, touched=touched, touched_flags=flags, slots=zeros("i", 0))
 
     def _make_room_for_odd(self, count: int) -> None:
         """Enlarge the index of partitions whose ids are not consecutive: few logs have any."""

@@ -150,11 +150,11 @@ class BulkTopics(BulkState):
 
     def topics_at(self, places: Any) -> Any:
         """The numbers of the topics of places of a journal (int32). Imports numpy."""
-        return self._at(places, self._base_topics, self.state.fresh_topics)
+        return self._at(places, self._base_topics, change_state.OF)
 
     def partitions_at(self, places: Any) -> Any:
         """The ids of the partitions at places of a journal (int32). Imports numpy."""
-        return self._at(places, self._base_partitions, self.state.fresh_partitions)
+        return self._at(places, self._base_partitions, change_state.ID)
 
     @cached_property
     def _base_topics(self) -> Any:
@@ -164,10 +164,10 @@ class BulkTopics(BulkState):
     def _base_partitions(self) -> Any:
         return self.packed.table.partition_ids()
 
-    def _at(self, places: Any, of_base: Any, fresh: Any) -> Any:
+    def _at(self, places: Any, of_base: Any, column: int) -> Any:
         import numpy as np
 
-        known, fresh = self.packed.partition_count, np.asarray(fresh)
+        known, fresh = self.packed.partition_count, np.asarray(self.state.fresh)[:, column]
         if not known:
             return fresh[places]
         found = of_base[np.minimum(places, known - 1)]

@@ -10,6 +10,8 @@ from kraftlake.kernels import compiled
 
 MAPPED_FROM: Final = 1 << 24
 """Number of bytes from which on memory is mapped, in large pages: what of it nobody uses takes none."""
+_ZEROS_FROM: Final = 1 << 20
+"""The same for zeros: the rest of them takes no time either."""
 _SIZES: Final = {form: calcsize(form) for form in "BiqQ"}
 _unset = compiled.unset
 
@@ -17,7 +19,7 @@ _unset = compiled.unset
 def zeros(form: str, count: int, columns: int = 0) -> Any:
     """`count` numbers, or rows of `columns` numbers, of a format of `struct`; all are 0."""
     size = _SIZES[form] * (columns or 1) * (count or 1)
-    return _cast(_mapped(size) if size >= MAPPED_FROM else bytearray(size), form, count, columns)
+    return _cast(_mapped(size) if size >= _ZEROS_FROM else bytearray(size), form, count, columns)
 
 
 def room(form: str, count: int, columns: int = 0) -> Any:

@@ -23,6 +23,11 @@ ABSENT = -2
 LONGEST = 32
 """Elements of a list for which there is room at first."""
 TOUCHED, DIRECTORIES_WRITTEN = 1, 2
+UNCLEAN, ELIGIBLE, OF, ID = range(4)
+"""The columns of `touched` and `fresh`: unclean elections, elections from the ELR, what it is of, partition id.
+
+A touched row is of a row of the base, a fresh one of a topic; only that has an id.
+"""
 DONE, STOPPED, GROW, OTHER = range(4)
 """The results of replaying a record. GROW: an array has to grow first; OTHER: a slower path has to replay it.
 
@@ -63,31 +68,26 @@ class Base(NamedTuple):
 class State(NamedTuple):
     """The state of the change so far.
 
-    Changed rows of the base are held in one of two ways. Sparse, while they are few: `touched` has their numbers,
-    `touched_rows` what they are now, and `slots` (one a row of the base) 1 + the place among these. Dense: `dense_rows`
-    is a copy of all rows, changed in place, with flags in `dense_flags` and elections in `dense_elections`; what is
-    sparse is empty then. Topics of the base come first in
-    `alive` and `sizes`; new ones, by T + place, have ids in `ids` and their first fresh row in `firsts`.
-    `begins` has by topic its first fresh row. `names` has the names of all topics, with a byte behind each, and
-    `name_ends` by topic where its name ends. `odd` (int32[n, 3]) has topic, partition and place of each partition that
-    does not stand where its id says, `odd_index` finds them. `touched_info` and `fresh_info` are flags, unclean
-    elections, elections from the ELR. `lists`, `lengths`, `before`, `before_lengths`, `numbers`, `hints` (int32[3,
-    BLOCK]) and `row` (int32[2, COLUMNS]) are room to work in; `homes` (int32[HOMES]) has the number of a directory in
-    which a broker's replica was seen, by broker id modulo HOMES.
+    Rows of the base that change are touched: `touched_rows` has what they are now, `touched` their numbers and
+    elections, `touched_flags` flags, and `slots` (one a row of the base) 1 + the place among these. Once they are
+    many, all rows are touched, in their order, without `slots` and numbers. New partitions have `fresh_rows`,
+    `fresh` and `fresh_flags`. Topics of the base come first in `alive` and `sizes`; new ones, by T + place, have
+    ids in `ids` and their first fresh row in `firsts`. `begins` has by topic its first fresh row. `names` has the
+    names of all topics, with a byte behind each, and `name_ends` by topic where its name ends. `odd` (int32[n, 3])
+    has topic, partition and place of each partition that does not stand where its id says, `odd_index` finds them.
+    `lists`, `lengths`, `before`, `before_lengths`, `numbers`, `hints` (int32[3, BLOCK]) and `row` (int32[2,
+    COLUMNS]) are room to work in; `homes` (int32[HOMES]) has the number of a directory in which a broker's replica
+    was seen, by broker id modulo HOMES.
     """
 
     counts: LongsOut
     slots: IntsOut
-    touched: IntsOut
+    touched: IntRowsOut
+    touched_flags: BytesOut
     touched_rows: IntRowsOut
-    touched_info: IntRowsOut
-    dense_rows: IntRowsOut
-    dense_flags: BytesOut
-    dense_elections: IntRowsOut
+    fresh: IntRowsOut
+    fresh_flags: BytesOut
     fresh_rows: IntRowsOut
-    fresh_topics: IntsOut
-    fresh_partitions: IntsOut
-    fresh_info: IntRowsOut
     odd: IntRowsOut
     odd_index: IntsOut
     alive: BytesOut

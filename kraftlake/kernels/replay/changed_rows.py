@@ -9,7 +9,7 @@ from kraftlake.kernels.replay import change_state as change
 from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.journal import NO_PLACE
 from kraftlake.kernels.replay.partition_records import copy_place, is_there
-from kraftlake.kernels.replay.row_lists import copy_row
+from kraftlake.kernels.replay.row_lists import copy_row, slot_of, touched_row
 
 
 @inlined
@@ -53,13 +53,19 @@ def _partition_at(topic: Int64, row: Int64, base: Base, state: State) -> Int64:
 
 
 @inlined
-def _info(place: Int64, which: Int64, base: Base, state: State) -> Int64:
-    """Flags (0), unclean elections (1) or elections from the ELR (2) of a partition that records have changed."""
+def _flags(place: Int64, base: Base, state: State) -> Int64:
+    """The flags of a partition that records have changed."""
     if place >= len(base.rows):
-        return state.fresh_info[place - len(base.rows), which]
-    if len(state.dense_flags) == 0:
-        return state.touched_info[state.slots[place] - 1, which]
-    return state.dense_flags[place] if which == 0 else state.dense_elections[place, which - 1]
+        return state.fresh_flags[place - len(base.rows)]
+    return state.touched_flags[slot_of(place, state)]
+
+
+@inlined
+def _elections(place: Int64, which: Int64, base: Base, state: State) -> Int64:
+    """The number of elections of a kind of a partition that records have changed."""
+    if place >= len(base.rows):
+        return state.fresh[place - len(base.rows), which]
+    return state.touched[slot_of(place, state), which]
 
 
 @inlined
@@ -68,18 +74,18 @@ def _add(
     found: ChangedRows,
 ) -> Int64:  # fmt: skip
     """Add the partition at a place, if records have changed it and it is there; gives how many there are."""
-    flags = _info(place, 0, base, state)
+    flags = _flags(place, base, state)
     if not flags & change.TOUCHED or not state.alive[topic] or not is_there(place, base, state):
         return count
     found.topics[count] = topic
     found.flags[count] = HAS | WRITTEN if flags & change.DIRECTORIES_WRITTEN else HAS
-    found.elections[count, 0] = _info(place, 1, base, state)
-    found.elections[count, 1] = _info(place, 2, base, state)
+    found.elections[count, 0] = _elections(place, change.UNCLEAN, base, state)
+    found.elections[count, 1] = _elections(place, change.ELIGIBLE, base, state)
     copy_place(place, base, state, found.after, count)
     if place < len(base.rows):
         found.partitions[count] = _partition_at(topic, place, base, state)
     else:
-        found.partitions[count] = state.fresh_partitions[place - len(base.rows)]
+        found.partitions[count] = state.fresh[place - len(base.rows), change.ID]
     if place < len(base.rows) and state.alive[topic] == change.ALIVE:
         found.flags[count] |= HAD
         _copy_base(place, base, patched, patches, found.before, count)
@@ -106,9 +112,9 @@ def _add_removed(
 @compiled
 def most_changed(base: Base, state: State) -> Int64:
     """The largest number of rows that `changed_rows` can return."""
-    most: Int64 = state.counts[change.N_TOUCHED] + state.counts[change.N_FRESH]
-    for row in range(len(state.dense_flags)):
-        if state.dense_flags[row] != 0:
+    most: Int64 = state.counts[change.N_FRESH]
+    for k in range(state.counts[change.N_TOUCHED]):
+        if state.touched_flags[k] != 0:
             most += 1
     for topic in range(len(base.ids)):
         if state.alive[topic] == change.GONE or state.alive[topic] == change.AGAIN:
@@ -126,19 +132,13 @@ def changed_rows(base: Base, state: State, patched: Ints, patches: IntRows, foun
     """
     count: Int64 = 0
     topics: Int64 = len(base.ids)
-    if len(state.dense_flags) > 0:
-        for topic in range(topics):
-            for row in range(base.starts[topic], base.starts[topic + 1]):
-                if state.dense_flags[row] != 0:
-                    count = _add(row, topic, count, base, state, patched, patches, found)
-    else:
-        for k in range(state.counts[change.N_TOUCHED]):
-            if state.touched_info[k, 0] != 0:
-                row = state.touched[k]
-                owner = _least(base.starts, topics + 1, row + 1) - 1
-                count = _add(row, owner, count, base, state, patched, patches, found)
+    for k in range(state.counts[change.N_TOUCHED]):
+        if state.touched_flags[k] != 0:
+            row = touched_row(k, state)
+            owner = _least(base.starts, topics + 1, row + 1) - 1
+            count = _add(row, owner, count, base, state, patched, patches, found)
     for r in range(state.counts[change.N_FRESH]):
-        count = _add(len(base.rows) + r, state.fresh_topics[r], count, base, state, patched, patches, found)
+        count = _add(len(base.rows) + r, state.fresh[r, change.OF], count, base, state, patched, patches, found)
     for topic in range(topics):
         if state.alive[topic] == change.GONE or state.alive[topic] == change.AGAIN:
             for row in range(base.starts[topic], base.starts[topic + 1]):

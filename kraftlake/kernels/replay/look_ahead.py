@@ -11,9 +11,10 @@ import cython
 from kraftlake.kernels.language import Bool, Bytes, Ids, Int32, Int64, Longs, UInt64, inlined
 from kraftlake.kernels.partition_row import SHAPE
 from kraftlake.kernels.record_types import CHANGE
-from kraftlake.kernels.replay.change_state import N_FRESH, Base, State
+from kraftlake.kernels.replay.change_state import ID, N_FRESH, OF, Base, State
 from kraftlake.kernels.replay.indexes import find_id, mix
 from kraftlake.kernels.replay.partition_bytes import read_int, read_long
+from kraftlake.kernels.replay.row_lists import slot_of
 
 _NONE, _AGAIN, _NAMED = -1, -2, -3
 """The topic of a record: none to look up, that of the record before, or another one."""
@@ -170,12 +171,13 @@ def _touch_rows(data: Bytes, starts: Longs, first: Int64, last: Int64, base: Bas
             continue
         if place >= of_base:
             row = place - of_base
-            touched ^= state.fresh_rows[row, 0] ^ state.fresh_rows[row, SHAPE] ^ state.fresh_info[row, 0]
+            touched ^= state.fresh_rows[row, 0] ^ state.fresh_rows[row, SHAPE] ^ state.fresh_flags[row]
             partition = read_int(data, starts[i] + 3)
-            if state.fresh_topics[row] != state.hints[0, k] or state.fresh_partitions[row] != partition:
+            if state.fresh[row, OF] != state.hints[0, k] or state.fresh[row, ID] != partition:
                 state.hints[1, k] = -1
-        elif len(state.dense_flags) > 0:
-            touched ^= state.dense_rows[place, 0] ^ state.dense_rows[place, SHAPE] ^ state.dense_flags[place]
+        elif slot_of(place, state) >= 0:
+            row = slot_of(place, state)
+            touched ^= state.touched_rows[row, 0] ^ state.touched_rows[row, SHAPE] ^ state.touched_flags[row]
         else:
-            touched ^= state.slots[place] ^ base.rows[place, 0] ^ base.rows[place, SHAPE]
+            touched ^= base.rows[place, 0] ^ base.rows[place, SHAPE]
     return touched

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from kraftlake.kernels.language import Int64, IntRows, IntRowsOut, Ints, IntsOut, compiled, inlined
+from kraftlake.kernels.language import BytesOut, Int64, IntRows, IntRowsOut, Ints, IntsOut, compiled, inlined
 from kraftlake.kernels.partition_row import HEAP_LISTS, SHAPE
-from kraftlake.kernels.replay.change_state import DIRECTORIES_WRITTEN, N_VERSIONS, TOUCHED, Base, State
+from kraftlake.kernels.replay import change_state as change
+from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.journal import DID_ELIGIBLE, DID_END, DID_UNCLEAN, NO_PLACE, Journal
 from kraftlake.kernels.replay.partition_records import copy_place, is_there
+from kraftlake.kernels.replay.row_lists import slot_of
 
 
 @inlined
-def _did(flags: Int64, unclean: Int64, eligible: Int64) -> Int64:
-    """The note of the last record on a row, in the journal's form."""
-    did = flags & DIRECTORIES_WRITTEN
-    if unclean > 0:
+def _take(flags: BytesOut, info: IntRowsOut, r: Int64) -> Int64:
+    """Take the note of the last record on a row, in the journal's form."""
+    did: Int64 = flags[r] & change.DIRECTORIES_WRITTEN
+    if info[r, change.UNCLEAN] > 0:
         did |= DID_UNCLEAN
-    if eligible > 0:
+    if info[r, change.ELIGIBLE] > 0:
         did |= DID_ELIGIBLE
-    return did
-
-
-@inlined
-def _forget(info: IntRowsOut, r: Int64) -> Int64:
-    """Take the note of the last record on a row."""
-    did = _did(info[r, 0], info[r, 1], info[r, 2])
-    info[r, 0] &= TOUCHED
-    info[r, 1] = info[r, 2] = 0
+    flags[r] &= change.TOUCHED
+    info[r, change.UNCLEAN] = info[r, change.ELIGIBLE] = 0
     return did
 
 
@@ -33,13 +28,8 @@ def _forget(info: IntRowsOut, r: Int64) -> Int64:
 def take_did(place: Int64, base: Base, state: State) -> Int64:
     """Take the other effects of the last record on the partition at a place."""
     if place >= len(base.rows):
-        return _forget(state.fresh_info, place - len(base.rows))
-    if len(state.dense_flags) == 0:
-        return _forget(state.touched_info, state.slots[place] - 1)
-    did = _did(state.dense_flags[place], state.dense_elections[place, 0], state.dense_elections[place, 1])
-    state.dense_flags[place] &= TOUCHED
-    state.dense_elections[place, 0] = state.dense_elections[place, 1] = 0
-    return did
+        return _take(state.fresh_flags, state.fresh, place - len(base.rows))
+    return _take(state.touched_flags, state.touched, slot_of(place, state))
 
 
 @inlined
@@ -58,7 +48,7 @@ def note_version(
     """Note what value i has made of the partition at a place; what it was before is noted already."""
     copy_place(NO_PLACE if did & DID_END else place, base, state, journal.after, made)
     journal.records[made], journal.places[made], journal.did[made] = i, place, did
-    state.counts[N_VERSIONS] = made + 1
+    state.counts[change.N_VERSIONS] = made + 1
 
 
 @compiled

@@ -10,7 +10,7 @@ from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.indexes import free_place, mix
 from kraftlake.kernels.replay.journal import NO_PLACE
 from kraftlake.kernels.replay.partition_bytes import read_change, read_int, read_partition
-from kraftlake.kernels.replay.row_lists import all_migrating, copy_row, load_row, merge, migrate, store_row
+from kraftlake.kernels.replay.row_lists import all_migrating, copy_row, load_row, merge, migrate, slot_of, store_row
 
 
 @inlined
@@ -34,8 +34,8 @@ def place_of(topic: Int64, partition: Int64, base: Base, state: State) -> Int64:
         r: Int64 = state.firsts[topic - topics] + partition
         if (
             0 <= r < state.counts[change.N_FRESH]
-            and state.fresh_topics[r] == topic
-            and state.fresh_partitions[r] == partition
+            and state.fresh[r, change.OF] == topic
+            and state.fresh[r, change.ID] == partition
         ):
             return len(base.rows) + r
     elif not base.sparse[topic] and 0 <= partition < base.starts[topic + 1] - base.starts[topic]:
@@ -48,11 +48,8 @@ def shape_at(place: Int64, base: Base, state: State) -> Int64:
     """The shape of the row at a place."""
     if place >= len(base.rows):
         return state.fresh_rows[place - len(base.rows), SHAPE]
-    if len(state.dense_flags) > 0:
-        return state.dense_rows[place, SHAPE]
-    if state.slots[place] > 0:
-        return state.touched_rows[state.slots[place] - 1, SHAPE]
-    return base.rows[place, SHAPE]
+    r = slot_of(place, state)
+    return state.touched_rows[r, SHAPE] if r >= 0 else base.rows[place, SHAPE]
 
 
 @inlined
@@ -69,10 +66,8 @@ def copy_place(place: Int64, base: Base, state: State, rows: IntRowsOut, r: Int6
             rows[r, i] = 0
     elif place >= len(base.rows):
         copy_row(state.fresh_rows, place - len(base.rows), rows, r)
-    elif len(state.dense_flags) > 0:
-        copy_row(state.dense_rows, place, rows, r)
-    elif state.slots[place] > 0:
-        copy_row(state.touched_rows, state.slots[place] - 1, rows, r)
+    elif slot_of(place, state) >= 0:
+        copy_row(state.touched_rows, slot_of(place, state), rows, r)
     else:
         copy_row(base.rows, place, rows, r)
 
@@ -82,9 +77,9 @@ def _add_fresh(state: State, topic: Int64, partition: Int64, base: Base) -> Int6
     topics: Int64 = len(base.ids)
     r = state.counts[change.N_FRESH]
     state.counts[change.N_FRESH] += 1
-    state.fresh_topics[r] = topic
-    state.fresh_partitions[r] = partition
-    state.fresh_info[r, 0] = state.fresh_info[r, 1] = state.fresh_info[r, 2] = 0
+    state.fresh[r, change.OF] = topic
+    state.fresh[r, change.ID] = partition
+    state.fresh_flags[r] = state.fresh[r, change.UNCLEAN] = state.fresh[r, change.ELIGIBLE] = 0
     of_base: Int64 = base.starts[topic + 1] - base.starts[topic] if topic < topics else 0
     if state.sizes[topic] == of_base:
         state.begins[topic] = r
@@ -105,19 +100,19 @@ def add_touched(row: Int64, state: State) -> Int64:
     r = state.counts[change.N_TOUCHED]
     state.counts[change.N_TOUCHED] = r + 1
     state.slots[row] = r + 1
-    state.touched[r] = row
-    state.touched_info[r, 0] = state.touched_info[r, 1] = state.touched_info[r, 2] = 0
+    state.touched[r, change.OF] = row
+    state.touched_flags[r] = state.touched[r, change.UNCLEAN] = state.touched[r, change.ELIGIBLE] = 0
     return r
 
 
 @inlined
-def _elections(info: IntRowsOut, column: Int64, r: Int64, recovery: Int64, leader: Int64, state: State) -> None:
-    """Count an unclean election and one from the ELR, in two columns of `info`."""
+def _elections(info: IntRowsOut, r: Int64, recovery: Int64, leader: Int64, state: State) -> None:
+    """Count an unclean election and one from the ELR, in a row of `touched` or `fresh`."""
     if recovery == 1:
-        info[r, column] += 1
+        info[r, change.UNCLEAN] += 1
     for i in range(state.before_lengths[5]):
         if state.before[5, i] == leader:
-            info[r, column + 1] += 1
+            info[r, change.ELIGIBLE] += 1
             break
 
 
@@ -150,8 +145,8 @@ def lacks_room(place: Int64, base: Base, state: State) -> Bool:
     if state.counts[change.N_HEAP] + HEAP_LISTS * (longest + 1) > len(state.heap):
         return True
     if place == NO_PLACE:
-        return state.counts[change.N_FRESH] >= len(state.fresh_topics) or state.counts[change.N_ODD] >= len(state.odd)
-    if place >= len(base.rows) or len(state.dense_flags) > 0 or state.slots[place] > 0:
+        return state.counts[change.N_FRESH] >= len(state.fresh) or state.counts[change.N_ODD] >= len(state.odd)
+    if place >= len(base.rows) or slot_of(place, state) >= 0:
         return False
     return state.counts[change.N_TOUCHED] >= len(state.touched)
 
@@ -162,16 +157,13 @@ def put_place(place: Int64, flags: Int64, base: Base, state: State) -> None:
     if place >= len(base.rows):
         r = place - len(base.rows)
         copy_row(state.row, 0, state.fresh_rows, r)
-        state.fresh_info[r, 0] |= flags
-    elif len(state.dense_flags) > 0:
-        copy_row(state.row, 0, state.dense_rows, place)
-        state.dense_flags[place] |= flags
+        state.fresh_flags[r] |= flags
     else:
-        r = state.slots[place] - 1
+        r = slot_of(place, state)
         if r < 0:
             r = add_touched(place, state)
         copy_row(state.row, 0, state.touched_rows, r)
-        state.touched_info[r, 0] |= flags
+        state.touched_flags[r] |= flags
 
 
 @inlined
@@ -208,9 +200,7 @@ def replay_partition(
     put_place(place, flags, base, state)
     if known:
         if place >= len(base.rows):
-            _elections(state.fresh_info, 1, place - len(base.rows), recovery, leader, state)
-        elif len(state.dense_flags) > 0:
-            _elections(state.dense_elections, 0, place, recovery, leader, state)
+            _elections(state.fresh, place - len(base.rows), recovery, leader, state)
         else:
-            _elections(state.touched_info, 1, state.slots[place] - 1, recovery, leader, state)
+            _elections(state.touched, slot_of(place, state), recovery, leader, state)
     return change.DONE

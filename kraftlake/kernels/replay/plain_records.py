@@ -14,7 +14,7 @@ from kraftlake.kernels.replay import change_state as change
 from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.partition_bytes import home_number, read_int
 from kraftlake.kernels.replay.partition_records import add_touched
-from kraftlake.kernels.replay.row_lists import change_epochs, copy_row
+from kraftlake.kernels.replay.row_lists import change_epochs, copy_row, slot_of
 
 
 @inlined
@@ -78,17 +78,12 @@ def plain_change(data: Bytes, p: Int64, end: Int64, row: Int64, base: Base, stat
         row -= len(base.rows)
         if not plain_row_change(state.fresh_rows, row, data, p, end):
             return change.OTHER
-        state.fresh_info[row, 0] |= change.TOUCHED
-        return change.DONE
-    if len(state.dense_flags) > 0:
-        if not plain_row_change(state.dense_rows, row, data, p, end):
-            return change.OTHER
-        state.dense_flags[row] |= change.TOUCHED
+        state.fresh_flags[row] |= change.TOUCHED
         return change.DONE
     members, count, leader = _parse_change(data, p, end)
     if members < 0:
         return change.OTHER
-    r: Int64 = state.slots[row] - 1
+    r = slot_of(row, state)
     if r < 0:
         if base.rows[row, SHAPE] < 0:
             return change.OTHER
@@ -100,7 +95,7 @@ def plain_change(data: Bytes, p: Int64, end: Int64, row: Int64, base: Base, stat
     elif state.touched_rows[r, SHAPE] < 0:
         return change.OTHER
     _write_change(state.touched_rows, r, data, members, count, leader)
-    state.touched_info[r, 0] |= change.TOUCHED
+    state.touched_flags[r] |= change.TOUCHED
     return change.DONE
 
 
@@ -159,16 +154,16 @@ def plain_partition(
     numbers, replicas, members = _parse_partition(data, p, end)
     if numbers < 0:
         return change.OTHER
-    if row >= len(state.fresh_topics) or state.counts[change.N_DIRECTORIES] + WIDTH > len(state.directories):
+    if row >= len(state.fresh) or state.counts[change.N_DIRECTORIES] + WIDTH > len(state.directories):
         return change.GROW
     if replicas == WIDTH and members == WIDTH:  # most are: a copy without branches
         _write_partition(data, p + 1, numbers, WIDTH, WIDTH, row, state)
     else:
         _write_partition(data, p + 1, numbers, replicas, members, row, state)
-    state.fresh_topics[row] = topic
-    state.fresh_partitions[row] = partition
-    state.fresh_info[row, 0] = change.TOUCHED | change.DIRECTORIES_WRITTEN
-    state.fresh_info[row, 1] = state.fresh_info[row, 2] = 0
+    state.fresh[row, change.OF] = topic
+    state.fresh[row, change.ID] = partition
+    state.fresh_flags[row] = change.TOUCHED | change.DIRECTORIES_WRITTEN
+    state.fresh[row, change.UNCLEAN] = state.fresh[row, change.ELIGIBLE] = 0
     if size == 0:
         state.firsts[created] = row - partition
         state.begins[topic] = row

@@ -16,7 +16,7 @@ from kraftlake.kernels.language import (
     inlined,
 )
 from kraftlake.kernels.partition_row import COLUMNS, DIRECTORIES, HEAP_LISTS, ISR, LEADER, RARE, SHAPE, WIDTH
-from kraftlake.kernels.replay.change_state import N_HEAP, N_TOUCHED, Base, State
+from kraftlake.kernels.replay.change_state import N_HEAP, N_TOUCHED, OF, Base, State
 
 
 @inlined
@@ -24,6 +24,18 @@ def copy_row(rows: IntRows, r: Int64, others: IntRowsOut, at: Int64) -> None:
     """Copy a row."""
     for i in range(COLUMNS):
         others[at, i] = rows[r, i]
+
+
+@inlined
+def slot_of(row: Int64, state: State) -> Int64:
+    """The place of a row of the base among the touched ones, or -1."""
+    return row if len(state.slots) == 0 else state.slots[row] - 1
+
+
+@inlined
+def touched_row(k: Int64, state: State) -> Int64:
+    """The row of the base that a touched row is of."""
+    return k if len(state.slots) == 0 else state.touched[k, OF]
 
 
 @inlined
@@ -184,6 +196,6 @@ def any_differs(rows: IntRows, others: IntRows, base: Base, state: State) -> Boo
 def any_touched_differs(first: Int64, base: Base, state: State) -> Bool:
     """Whether the touched rows from `first` on differ from those of the base; stops at the first difference."""
     for k in range(first, state.counts[N_TOUCHED]):
-        if _row_differs(state.touched_rows, k, base.rows, state.touched[k], base, state):
+        if _row_differs(state.touched_rows, k, base.rows, touched_row(k, state), base, state):
             return True
     return False

@@ -18,11 +18,22 @@ from kraftlake.kernels.language import (
     inlined,
 )
 from kraftlake.kernels.partition_row import COLUMNS, SHAPE
-from kraftlake.kernels.replay.change_state import ABSENT, N_FRESH, N_TOPICS, N_TOUCHED, Base, State
+from kraftlake.kernels.replay.change_state import (
+    ABSENT,
+    ELIGIBLE,
+    ID,
+    N_FRESH,
+    N_TOPICS,
+    N_TOUCHED,
+    OF,
+    UNCLEAN,
+    Base,
+    State,
+)  # fmt: skip
 from kraftlake.kernels.replay.journal import NO_PLACE
 from kraftlake.kernels.replay.look_ahead import topic_of
 from kraftlake.kernels.replay.partition_records import copy_place, is_there, place_of, shape_at
-from kraftlake.kernels.replay.row_lists import copy_row
+from kraftlake.kernels.replay.row_lists import copy_row, touched_row
 
 
 @compiled
@@ -62,10 +73,12 @@ def put_rows(values: IntRows, places: Ints, count: Int64, rows: IntRowsOut) -> N
 
 
 @compiled
-def number_places(places: Ints, slots: IntsOut) -> None:
-    """Note 1 + its number at each place."""
+def touch(places: Ints, slots: IntsOut, touched: IntRowsOut) -> None:
+    """Note rows of the base as touched, which no record has changed yet."""
     for k in range(len(places)):
         slots[places[k]] = k + 1
+        touched[k, UNCLEAN] = touched[k, ELIGIBLE] = 0
+        touched[k, OF] = places[k]
 
 
 @compiled
@@ -76,13 +89,19 @@ def sizes_of(starts: Ints, sizes: IntsOut) -> None:
 
 
 @compiled
-def spread(state: State, rows: IntRowsOut, flags: BytesOut, elections: IntRowsOut) -> None:
-    """Make changed rows dense that are sparse."""
+def spread(state: State, rows: IntRowsOut) -> None:
+    """Write the touched rows to their places."""
     for k in range(state.counts[N_TOUCHED]):
-        row: Int64 = state.touched[k]
-        copy_row(state.touched_rows, k, rows, row)
-        flags[row] = state.touched_info[k, 0]
-        elections[row, 0], elections[row, 1] = state.touched_info[k, 1], state.touched_info[k, 2]
+        copy_row(state.touched_rows, k, rows, touched_row(k, state))
+
+
+@compiled
+def touch_all(state: State, touched: IntRowsOut, flags: BytesOut) -> None:
+    """Give all rows of the base, which lie in their order, the flags and elections of those that were touched."""
+    for k in range(state.counts[N_TOUCHED]):
+        row: Int64 = touched_row(k, state)
+        flags[row] = state.touched_flags[k]
+        touched[row, UNCLEAN], touched[row, ELIGIBLE] = state.touched[k, UNCLEAN], state.touched[k, ELIGIBLE]
 
 
 @compiled
@@ -119,8 +138,8 @@ def count_rows(base: Base, state: State, sizes: IntsOut) -> None:
                 if shape_at(place, base, state) != ABSENT:
                     sizes[topic] += 1
     for r in range(state.counts[N_FRESH]):
-        if state.alive[state.fresh_topics[r]] and state.fresh_rows[r, SHAPE] != ABSENT:
-            sizes[state.fresh_topics[r]] += 1
+        if state.alive[state.fresh[r, OF]] and state.fresh_rows[r, SHAPE] != ABSENT:
+            sizes[state.fresh[r, OF]] += 1
 
 
 @inlined
@@ -184,9 +203,9 @@ def lay_out(
                 partitions[ends[topic]], places[ends[topic]] = partition, place
                 ends[topic] += 1
     for r in range(state.counts[N_FRESH]):
-        topic = state.fresh_topics[r]
+        topic = state.fresh[r, OF]
         if state.alive[topic] and state.fresh_rows[r, SHAPE] != ABSENT:
-            partitions[ends[topic]], places[ends[topic]] = state.fresh_partitions[r], len(base.rows) + r
+            partitions[ends[topic]], places[ends[topic]] = state.fresh[r, ID], len(base.rows) + r
             ends[topic] += 1
     for topic in range(topics):
         _sort(partitions, places, starts[topic], ends[topic])

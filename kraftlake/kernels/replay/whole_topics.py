@@ -7,7 +7,7 @@ from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, LEADER, RARE, S
 from kraftlake.kernels.replay import change_state as change
 from kraftlake.kernels.replay.change_state import Base, State
 from kraftlake.kernels.replay.journal import DID_END, Journal
-from kraftlake.kernels.replay.partition_journal import note_before, note_version
+from kraftlake.kernels.replay.partition_journal import note_before, note_version, take_did
 from kraftlake.kernels.replay.partition_records import is_there, lacks_room, load_place, put_place, shape_at
 from kraftlake.kernels.replay.row_lists import change_epochs, store_row
 
@@ -24,17 +24,8 @@ def _forget(place: Int64, base: Base, state: State) -> None:
     for column in range(COLUMNS):
         state.row[0, column] = 0
     state.row[0, SHAPE] = change.ABSENT
-    put_place(place, 0, base, state)
-    if place >= len(base.rows):
-        state.fresh_info[place - len(base.rows), 0] = change.TOUCHED
-        state.fresh_info[place - len(base.rows), 1] = state.fresh_info[place - len(base.rows), 2] = 0
-    elif len(state.dense_flags) > 0:
-        state.dense_flags[place] = change.TOUCHED
-        state.dense_elections[place, 0] = state.dense_elections[place, 1] = 0
-    else:
-        r = state.slots[place] - 1
-        state.touched_info[r, 0] = change.TOUCHED
-        state.touched_info[r, 1] = state.touched_info[r, 2] = 0
+    put_place(place, change.TOUCHED, base, state)
+    take_did(place, base, state)
 
 
 @inlined
@@ -58,8 +49,9 @@ def end_partitions(
     if noted and state.counts[change.N_VERSIONS] + state.sizes[topic] > len(journal.records):
         state.counts[change.VERSIONS_NEEDED] = state.counts[change.N_VERSIONS] + state.sizes[topic]
         return change.GROW
-    if forgotten and len(state.dense_flags) == 0 and state.counts[change.N_TOUCHED] + of_base > len(state.touched):
-        state.counts[change.ROWS_NEEDED] = state.counts[change.N_TOUCHED] + of_base
+    needed: Int64 = min(state.counts[change.N_TOUCHED] + of_base, len(base.rows))
+    if forgotten and needed > len(state.touched):
+        state.counts[change.ROWS_NEEDED] = needed
         return change.GROW
     if of_base > 0:
         for place in range(base.starts[topic], base.starts[topic + 1]):
@@ -67,7 +59,7 @@ def end_partitions(
     left: Int64 = state.sizes[topic] - of_base
     r: Int64 = state.begins[topic]
     while left > 0 and r < state.counts[change.N_FRESH]:
-        if state.fresh_topics[r] == topic:
+        if state.fresh[r, change.OF] == topic:
             _end_partition(i, len(base.rows) + r, noted, forgotten, base, state, journal)
             left -= 1
         r += 1
@@ -121,7 +113,7 @@ def clear_partitions(i: Int64, topic: Int64, base: Base, state: State, journal: 
                 if status != change.DONE:
                     return status
     for r in range(state.counts[change.N_FRESH]):
-        if state.alive[state.fresh_topics[r]] and (topic < 0 or state.fresh_topics[r] == topic):
+        if state.alive[state.fresh[r, change.OF]] and (topic < 0 or state.fresh[r, change.OF] == topic):
             status = _clear_place(i, len(base.rows) + r, base, state, journal)
             if status != change.DONE:
                 return status

@@ -13,7 +13,7 @@ from kraftlake.delta.faults import taken_name
 from kraftlake.delta.topics.bulk_topics import BulkTopics
 from kraftlake.delta.topics.changed_rows import ChangedRows
 from kraftlake.image.topics.buffers import grown, of_bytes, room, zeros
-from kraftlake.image.topics.packed_topics import PATCHES_BELOW, PackedTopics
+from kraftlake.image.topics.packed_topics import EMPTY, PATCHES_BELOW, PackedTopics
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.kernels import compiled, record_types
 from kraftlake.kernels.partition_row import COLUMNS
@@ -251,6 +251,8 @@ class BulkChange(BulkTopics):
 
     def _restructured(self) -> PackedTopics:
         base, total = self.packed, self.topic_total
+        if not any(bytes(self.lives)):
+            return EMPTY
         starts = room("i", total + 1)
         is_plain = (
             not base.partition_count and self.all_alive and self.count(change_state.N_ODD) == self._sparse_partitions

@@ -23,9 +23,7 @@ _FOLLOWING = 2_000_000
 """Largest number of following records for which memory is reserved."""
 
 
-_INDEXES: Final = {name: zeros("i", 2) for name in ("odd_index", "index", "directory_index")}
-"""Indexes of nothing, which nothing is put into."""
-_NOTHING: Final = {
+_NOTHING: Final = dict[str, Any].fromkeys(change_state.State._fields) | {
     "touched": zeros("i", 0, 3),
     "touched_flags": zeros("B", 0),
     "touched_rows": zeros("i", 0, COLUMNS),
@@ -33,6 +31,8 @@ _NOTHING: Final = {
     "fresh_flags": zeros("B", 0),
     "fresh_rows": zeros("i", 0, COLUMNS),
     "odd": zeros("i", 0, 3),
+    "odd_index": zeros("i", 2),
+    "index": zeros("i", 2),
     "ids": zeros("Q", 0, 2),
     "firsts": zeros("i", 0),
     "names": zeros("B", 0),
@@ -40,7 +40,7 @@ _NOTHING: Final = {
     "name_hashes": zeros("Q", 0),
     "name_topics": zeros("i", 0),
 }
-"""The arrays that a change begins without."""
+"""The arrays, in their order, without which a change begins; nothing is put into the indexes."""
 _TOUCHED: Final = ("touched", "touched_flags", "touched_rows")
 _FRESH: Final = ("fresh", "fresh_flags", "fresh_rows")
 
@@ -61,7 +61,7 @@ class BulkState:
         self._sparse_partitions = 0
         """The number of partitions of the base in topics whose partition ids are not 0, 1, 2, …."""
         self.base = change_state.Base(base.cells, table.bounds, base.heap, *_lookup(table))
-        some = {
+        self.state: Any = SimpleNamespace(**_NOTHING | {
             "counts": zeros("q", change_state.COUNTS),
             "slots": zeros("i", base.partition_count),
             "alive": of_bytes("B", bytearray([change_state.ALIVE]) * topics),
@@ -76,10 +76,8 @@ class BulkState:
             "numbers": room("i", 4),
             "hints": room("i", 3, change_state.BLOCK),
             "homes": zeros("i", change_state.HOMES),
-            "row": room("i", 2, COLUMNS),
-        }
-        arrays = _NOTHING | _INDEXES | some
-        self.state: Any = SimpleNamespace(**{name: arrays[name] for name in change_state.State._fields})
+            "row": room("i", 1, COLUMNS),
+        })  # fmt: skip
         self.state.counts[change_state.N_DIRECTORIES] = directories
         self._index_directories()
         if topics:

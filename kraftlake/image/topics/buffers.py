@@ -29,11 +29,8 @@ def room(form: str, count: int, columns: int = 0) -> Any:
 
 
 def _cast(memory: Any, form: str, count: int, columns: int) -> Any:
-    made = memoryview(memory)
-    if columns:
-        made = made.cast(form, (count or 1, columns))  # type: ignore[call-overload]
-    elif form != "B":
-        made = made.cast(form)  # type: ignore[call-overload]
+    shape = (count or 1, columns) if columns else (count or 1,)
+    made = memoryview(memory).cast(form, shape)  # type: ignore[call-overload]
     return made if count else made[:0]
 
 

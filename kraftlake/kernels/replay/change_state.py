@@ -75,7 +75,7 @@ class State(NamedTuple):
     ids in `ids` and their first fresh row in `firsts`. `begins` has by topic its first fresh row. `names` has the
     names of all topics, with a byte behind each, and `name_ends` by topic where its name ends. `odd` (int32[n, 3])
     has topic, partition and place of each partition that does not stand where its id says, `odd_index` finds them.
-    `lists`, `lengths`, `before`, `before_lengths`, `numbers`, `hints` (int32[3, BLOCK]) and `row` (int32[2,
+    `lists`, `lengths`, `before`, `before_lengths`, `numbers`, `hints` (int32[3, BLOCK]) and `row` (int32[1,
     COLUMNS]) are room to work in; `homes` (int32[HOMES]) has the number of a directory in which a broker's replica
     was seen, by broker id modulo HOMES.
     """

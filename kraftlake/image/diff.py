@@ -139,10 +139,11 @@ class _Entries(Generic[K, V]):
 
     def diff(
         self, before: MetadataImage, after: MetadataImage, keys: Iterable[K] | None = None
-    ) -> Iterator[EntryChange]:
+    ) -> Iterable[EntryChange]:
         """The changes between two images; `keys` as in `changes`."""
         assert self.of is not None, "the part has one map of entries"
-        return self.changes(self.of(before), self.of(after), keys=keys)
+        olds, news = self.of(before), self.of(after)
+        return () if olds is news else self.changes(olds, news, keys=keys)
 
     def changes(
         self,
@@ -156,8 +157,6 @@ class _Entries(Generic[K, V]):
 
         Identical objects are skipped, other values are compared by field.
         """
-        if olds is news:
-            return
         for key in sorted({*olds, *news} if keys is None else keys, key=_ordered):
             old, new = olds.get(key), news.get(key)
             if old is new:
@@ -214,8 +213,10 @@ _FEATURES = _Entries[str, int](
 )
 
 
-def _features(before: MetadataImage, after: MetadataImage, _: object = None) -> Iterator[EntryChange]:
+def _features(before: MetadataImage, after: MetadataImage, _: object = None) -> Iterable[EntryChange]:
     """The change of metadata.version, then those of other features."""
+    if before.features is after.features:
+        return ()
     return chain(_METADATA_VERSION.diff(before, after), _FEATURES.diff(before, after))
 
 
@@ -302,7 +303,7 @@ PARTS: Final = (
 """The parts of a diff in their order."""
 
 
-_DIFFS: Final[Mapping[str, Callable[..., Iterator[EntryChange]]]] = {
+_DIFFS: Final[Mapping[str, Callable[..., Iterable[EntryChange]]]] = {
     "features": _features, "brokers": _BROKERS.diff, "controllers": _CONTROLLERS.diff, "topics": _topics,
     "configs": _CONFIGS.diff, "clientQuotas": _CLIENT_QUOTAS.diff, "producerIds": _PRODUCER_IDS.diff,
     "acls": _ACLS.diff, "scram": _scram, "delegationTokens": _DELEGATION_TOKENS.diff,

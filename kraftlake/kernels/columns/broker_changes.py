@@ -6,13 +6,7 @@ from kraftlake.kernels.columns import change_buffers as change
 from kraftlake.kernels.columns.change_buffers import BrokerChanges, ListRoom
 from kraftlake.kernels.language import Bool, Bytes, Int64, IntRows, Ints, Longs, compiled, inlined
 from kraftlake.kernels.partition_row import HEAP_LISTS, ISR, LEADER, SHAPE
-from kraftlake.kernels.replay.row_lists import all_migrating, load_row
-
-
-@inlined
-def heap_at(base_heap: Ints, heap: Ints, at: Int64) -> Int64:
-    """The number at an index of the base's heap or, after it, of the other one."""
-    return base_heap[at] if at < len(base_heap) else heap[at - len(base_heap)]
+from kraftlake.kernels.replay.row_lists import all_migrating, heap_at, load_row
 
 
 @inlined

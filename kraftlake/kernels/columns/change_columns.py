@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kraftlake.kernels.columns.broker_changes import heap_at
 from kraftlake.kernels.columns.change_buffers import (
     DELETE,
     BrokerChanges,
@@ -12,6 +11,7 @@ from kraftlake.kernels.columns.change_buffers import (
 )
 from kraftlake.kernels.language import Int64, Ints, IntsOut, Longs, LongsOut, compiled, inlined
 from kraftlake.kernels.partition_row import HEAP_LISTS, ISR, LEADER, SHAPE
+from kraftlake.kernels.replay.row_lists import heap_at
 
 
 @compiled

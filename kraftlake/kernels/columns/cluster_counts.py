@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kraftlake.kernels.columns import change_buffers as change
-from kraftlake.kernels.columns.broker_changes import heap_at
 from kraftlake.kernels.columns.change_buffers import CountedChanges
 from kraftlake.kernels.language import Bool, Int64, IntRows, Ints, LongRowsOut, compiled, inlined
 from kraftlake.kernels.partition_row import HEAP_LISTS, LEADER, SHAPE
+from kraftlake.kernels.replay.row_lists import heap_at
 
 _NO_LEADER = -1
 

@@ -3,35 +3,11 @@
 from __future__ import annotations
 
 from kraftlake.kernels.columns import change_buffers as change
-from kraftlake.kernels.columns.broker_changes import heap_at
 from kraftlake.kernels.columns.change_buffers import FoldedChanges, FoldedVersions, PartitionsNow
-from kraftlake.kernels.language import Bool, Int64, IntRows, Ints, Longs, compiled, inlined
-from kraftlake.kernels.partition_row import COLUMNS, HEAP_LISTS, LEADER, SHAPE
+from kraftlake.kernels.language import Bool, Int64, Ints, Longs, compiled
 from kraftlake.kernels.replay.change_state import BLOCK, DIRECTORIES_WRITTEN
 from kraftlake.kernels.replay.journal import DID_ELIGIBLE, DID_END, DID_UNCLEAN
-
-
-@inlined
-def _is_same_state(ones: IntRows, r: Int64, others: IntRows, p: Int64, base_heap: Ints, heap: Ints) -> Bool:
-    """Whether two rows hold the same state, ignoring where their lists lie in the heap."""
-    if ones[r, LEADER + 2] != others[p, LEADER + 2]:  # the partition epoch, which most changes raise
-        return False
-    first: Int64 = 0
-    if ones[r, SHAPE] < 0 and others[p, SHAPE] < 0:
-        first = 1
-        size: Int64 = HEAP_LISTS
-        k: Int64 = 0
-        while k < size:
-            one = heap_at(base_heap, heap, ones[r, 0] + k)
-            if one != heap_at(base_heap, heap, others[p, 0] + k):
-                return False
-            if k < HEAP_LISTS:
-                size += one
-            k += 1
-    for i in range(first, COLUMNS):
-        if ones[r, i] != others[p, i]:
-            return False
-    return True
+from kraftlake.kernels.replay.row_lists import row_differs
 
 
 @compiled
@@ -91,7 +67,7 @@ def fold_versions(
         changes.flags[at] = flags
         same: Bool = False
         if flags & change.HAD and flags & change.HAS:
-            same = _is_same_state(versions.after, i, versions.before, first, base_heap, heap)
+            same = not row_differs(versions.after, i, versions.before, first, base_heap, heap)
         changes.altered[at] = not same
         now.since[place] = changes.since[at] if same else offsets[i]
         now.since_times[place] = changes.since_times[at] if same else times[i]

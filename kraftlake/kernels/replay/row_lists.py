@@ -158,36 +158,40 @@ def merge(state: State) -> Bool:
 
 
 @inlined
-def _heap_number(at: Int64, base: Base, state: State) -> Int64:
-    return base.heap[at] if at < len(base.heap) else state.heap[at - len(base.heap)]
+def heap_at(base_heap: Ints, heap: Ints, at: Int64) -> Int64:
+    """The number at an index of the base's heap or, after it, of the other one."""
+    return base_heap[at] if at < len(base_heap) else heap[at - len(base_heap)]
 
 
 @inlined
-def _lists_differ(one: Int64, other: Int64, base: Base, state: State) -> Bool:
+def _lists_differ(one: Int64, other: Int64, base_heap: Ints, heap: Ints) -> Bool:
     """Whether the lists differ that stand at two places of the heaps."""
     size: Int64 = HEAP_LISTS
     for which in range(HEAP_LISTS):
-        size += _heap_number(one + which, base, state)
+        size += heap_at(base_heap, heap, one + which)
     for i in range(size):
-        if _heap_number(one + i, base, state) != _heap_number(other + i, base, state):
+        if heap_at(base_heap, heap, one + i) != heap_at(base_heap, heap, other + i):
             return True
     return False
 
 
 @inlined
-def _row_differs(rows: IntRows, r: Int64, others: IntRows, other: Int64, base: Base, state: State) -> Bool:
+def row_differs(rows: IntRows, r: Int64, others: IntRows, other: Int64, base_heap: Ints, heap: Ints) -> Bool:
+    """Whether two rows hold different states, wherever their lists lie in the heaps."""
+    if rows[r, LEADER + 2] != others[other, LEADER + 2]:  # the partition epoch, which most changes raise
+        return True
     is_rare: Bool = rows[r, SHAPE] == RARE and others[other, SHAPE] == RARE
     for i in range(COLUMNS):
         if rows[r, i] != others[other, i] and not (is_rare and i == 0):
             return True
-    return is_rare and rows[r, 0] != others[other, 0] and _lists_differ(rows[r, 0], others[other, 0], base, state)
+    return is_rare and rows[r, 0] != others[other, 0] and _lists_differ(rows[r, 0], others[other, 0], base_heap, heap)
 
 
 @compiled
 def any_differs(rows: IntRows, others: IntRows, base: Base, state: State) -> Bool:
     """Whether two arrays of rows differ; stops at the first difference."""
     for r in range(len(rows)):
-        if _row_differs(rows, r, others, r, base, state):
+        if row_differs(rows, r, others, r, base.heap, state.heap):
             return True
     return False
 
@@ -196,6 +200,6 @@ def any_differs(rows: IntRows, others: IntRows, base: Base, state: State) -> Boo
 def any_touched_differs(first: Int64, base: Base, state: State) -> Bool:
     """Whether the touched rows from `first` on differ from those of the base; stops at the first difference."""
     for k in range(first, state.counts[N_TOUCHED]):
-        if _row_differs(state.touched_rows, k, base.rows, touched_row(k, state), base, state):
+        if row_differs(state.touched_rows, k, base.rows, touched_row(k, state), base.heap, state.heap):
             return True
     return False

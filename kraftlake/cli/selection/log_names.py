@@ -27,15 +27,12 @@ class LogNames:
         self.topics: dict[str, str] = {}
         self.acls: dict[str, str] = {}
 
-    def learn(self, type_: str, data: Mapping[str, Any]) -> bool:
-        """Remember the name in a record; returns whether the record has one."""
+    def learn(self, type_: str, data: Mapping[str, Any]) -> None:
+        """Remember the name in a record, if it has one."""
         if type_ == "TOPIC_RECORD":
             self.topics[data["topicId"]] = data["name"]
         elif type_ == "ACCESS_CONTROL_ENTRY_RECORD":
             self.acls[data["id"]] = acl_words(data)
-        else:
-            return False
-        return True
 
     def topic(self, id_: str) -> str:
         """The topic's name, or its id where the name is unknown."""

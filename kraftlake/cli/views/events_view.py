@@ -57,12 +57,7 @@ class EventsView:
         """Write the lines of rows of `events/`."""
         columns = [events.column(name).to_pylist() for name in ("offset", "kind", "sentence")]
         rows = zip(columns[0], times_of(events), columns[1], columns[2], strict=True)
-        plain = not (self._terminal.interactive or self._terminal.colour)
-        line = self._plain_line if plain else self._line
-        sys.stdout.write("".join([line(*row) for row in rows]))
-
-    def _plain_line(self, offset: int, milliseconds: int, _kind: str, sentence: str) -> str:
-        return f"{offset:>8}  {self._times.of(milliseconds)}  {visible(sentence)}\n"
+        sys.stdout.write("".join([self._line(*row) for row in rows]))
 
     def _line(self, offset: int, milliseconds: int, kind: str, sentence: str) -> str:
         """A coloured line; offset and time stand out where they differ from those of the line before."""

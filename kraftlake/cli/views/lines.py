@@ -20,7 +20,6 @@ from kraftlake.records.schema import field_specs
 
 if TYPE_CHECKING:
     from kraftlake.records.log_record import LogRecord
-    from kraftlake.records.serde import AnyMessage
 
 _NARROW = 110
 _TYPE_WIDTH = 19
@@ -83,8 +82,6 @@ class LogView:
         self._show_secrets = show_secrets
         self._times = LineTimes(terminal)
         self._is_plain = not (terminal.interactive or terminal.colour)
-        self._said: dict[int, tuple[AnyMessage, str]] = {}
-        """The texts of messages, with the message, by its identity: repeated records are the same object."""
         self._rests: dict[tuple[Any, ...], str] = {}
         """The texts of partition records after the partition's name, by all fields that do not name the partition."""
 
@@ -100,24 +97,15 @@ class LogView:
 
     def _words(self, record: LogRecord) -> list[Piece]:
         form = shown_form(record, show_secrets=self._show_secrets)
-        if self._names.learn(form["type"], form["data"]):
-            self._said.clear()
+        self._names.learn(form["type"], form["data"])
         return summary(record.type, form["data"], self._names)
 
     def _text(self, record: LogRecord) -> str:
         """Type and summary as plain text."""
         message = record.message
-        known = self._said.get(id(message))
-        if known is not None and known[0] is message:
-            return known[1]
         if isinstance(message, _OF_PARTITIONS):
-            text = self._text_of_partition(record, message)
-        else:
-            text = visible(_short(record.type) + _plain(self._words(record))).rstrip()
-        if len(self._said) >= _MOST_SAID:
-            self._said.clear()
-        self._said[id(message)] = message, text
-        return text
+            return self._text_of_partition(record, message)
+        return visible(_short(record.type) + _plain(self._words(record))).rstrip()
 
     def _text_of_partition(self, record: LogRecord, message: PartitionRecord | PartitionChangeRecord) -> str:
         """The same as `_text` for a partition's record: the text after the name is cached, as many records share it."""

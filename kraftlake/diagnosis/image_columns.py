@@ -9,6 +9,7 @@ import numpy as np
 
 from kraftlake.image.broker_partitions import min_insync_replicas
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.records.uuid import Uuid
 from kraftlake.replay.log.partition_changes import PartitionChanges, changes_of_image
 from kraftlake.tables.events.distinct_changes import event_columns
 from kraftlake.tables.events.partition_events import PartitionColumns
@@ -42,3 +43,15 @@ class ImageColumns:
     def names(self, some: Any) -> list[str]:
         """The names of the partitions at some indices: `foo-3`."""
         return [f"{topic}-{number}" for topic, _, number in self.at(some)]
+
+    def directories(self) -> tuple[list[tuple[int, Uuid]], Any]:
+        """The brokers with their directories that hold replicas, and the index of each replica's in them (int64[r])."""
+        ids = [Uuid.from_string(text) for text in self.rows.names.directories.to_pylist()]
+        _, directories = self.rows.lists(self.rows.after).flat("directories")
+        keys, which = np.unique(pair_keys(self.states.hosts.replicas.members, directories), return_inverse=True)
+        return [(int(key) >> 32, ids[int(key) & 0xFFFF_FFFF]) for key in keys], which
+
+
+def pair_keys(high: Any, low: Any) -> Any:
+    """Pairs of int32 as one number each (int64)."""
+    return high.astype(np.int64) << 32 | low.astype(np.int64) & 0xFFFF_FFFF

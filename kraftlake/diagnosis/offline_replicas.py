@@ -15,11 +15,8 @@ def offline_replicas(image: MetadataImage) -> dict[tuple[int, Uuid], list[tuple[
     """The partitions (topic, number) with a replica in an offline directory, by registered broker and directory."""
     brokers = image.cluster.brokers
     columns = ImageColumns.of(image)
-    ids = [Uuid.from_string(text) for text in columns.rows.names.directories.to_pylist()]
     replicas = columns.states.hosts.replicas
-    _, directories = columns.rows.lists(columns.rows.after).flat("directories")
-    keys, which = np.unique(replicas.members.astype(np.int64) << 32 | directories, return_inverse=True)
-    pairs = [(int(key) >> 32, ids[int(key) & 0xFFFF_FFFF]) for key in keys]
+    pairs, which = columns.directories()
     offline = [id_ in brokers and not brokers[id_].has_online_dir(directory) for id_, directory in pairs]
     places = np.flatnonzero(np.array(offline, np.bool_)[which])
     rows = np.repeat(np.arange(len(replicas)), replicas.lengths)[places]

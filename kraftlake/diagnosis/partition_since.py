@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlake.diagnosis.image_columns import pair_keys
 from kraftlake.diagnosis.thing_changes import image_after
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.kernels.partition_row import PARTITION_EPOCH
@@ -51,7 +52,7 @@ class _Since:
         self._ids = pa.array([topic["id"] for topic in topics.values()], pa.string())
         numbers = np.array([int(number) for _, number in self._names], np.int64)
         sizes = [len(topic["partitions"]) for topic in topics.values()]
-        keys = _keys(np.repeat(np.arange(len(sizes)), sizes), numbers)
+        keys = pair_keys(np.repeat(np.arange(len(sizes)), sizes), numbers)
         self._order = np.argsort(keys)
         self._keys = keys[self._order]
         shape = (_FIELDS, len(keys))
@@ -65,7 +66,7 @@ class _Since:
             return True
         topics = pc.index_in(changes.names.ids, self._ids).fill_null(-1).to_numpy()[changes.topics]
         changed = np.flatnonzero((topics >= 0) & (changes.flags & HAS != 0) & changes.altered)
-        keys = _keys(topics[changed], changes.partitions[changed])
+        keys = pair_keys(topics[changed], changes.partitions[changed])
         places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         wanted = self._keys[places] == keys
         changes, places = changes.take(changed[wanted]), self._order[places[wanted]]
@@ -95,8 +96,3 @@ class _Since:
         ]
         led_by = [None if leader == NO_LEADER else leader for leader in self._led_by.tolist()]
         return [(*of, *rest) for of, *rest in zip(self._names, zip(*by_field, strict=True), led_by, strict=True)]
-
-
-def _keys(topics: Any, partitions: Any) -> Any:
-    """One number (int64) for each partition, by the number of its topic and its own (int32)."""
-    return (topics.astype(np.int64) << 32) + partitions

@@ -56,7 +56,7 @@ class GenerateReport:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form."""
-        return fields_as_json(self) | {"episodes": [episode.to_json() for episode in self.episodes]}
+        return fields_as_json(self)
 
 
 def generate_lake(

@@ -14,6 +14,11 @@ def camel_case(name: str) -> str:
 
 
 def fields_as_json(report: attrs.AttrsInstance) -> dict[str, Any]:
-    """The fields of an attrs object under camel-case names, in order; tuples become lists."""
-    fields = ((field.name, getattr(report, field.name)) for field in attrs.fields(type(report)))
-    return {camel_case(name): list(value) if isinstance(value, tuple) else value for name, value in fields}
+    """The fields of an attrs object under camel-case names, in order; tuples become lists, reports their JSON."""
+    return {camel_case(field.name): _form(getattr(report, field.name)) for field in attrs.fields(type(report))}
+
+
+def _form(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [*map(_form, value)]
+    return value.to_json() if hasattr(value, "to_json") else value

@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from kraftlake.runtime.json_names import fields_as_json
+
 
 @attrs.frozen(kw_only=True, order=True)
 class LogPosition:
@@ -22,7 +24,7 @@ class LogPosition:
 
     def to_json(self) -> dict[str, Any]:
         """The offset and the time."""
-        return {"offset": self.offset, "timestamp": self.timestamp}
+        return fields_as_json(self)
 
 
 @attrs.frozen(kw_only=True)
@@ -35,8 +37,7 @@ class Affected:
 
     def to_json(self) -> dict[str, Any]:
         """The reason, the things and the position at which it began."""
-        since = None if self.since is None else self.since.to_json()
-        return {"reason": self.reason, "things": list(self.things), "since": since}
+        return fields_as_json(self)
 
 
 def latest(positions: Iterable[LogPosition | None]) -> LogPosition | None:

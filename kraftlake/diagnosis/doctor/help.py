@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.diagnosis.doctor.group import Affected
+from kraftlake.runtime.json_names import fields_as_json
 
 
 class HelpRisk(enum.Enum):
@@ -57,12 +58,7 @@ class Help:
 
     def to_json(self) -> dict[str, Any]:
         """The remedy as `kraftlake doctor --json` prints it; the cost is null where there is none."""
-        return {
-            "action": self.action,
-            "risk": self.risk.value,
-            "evidence": [group.to_json() for group in self.evidence],
-            "cost": self.cost or None,
-        }
+        return fields_as_json(self) | {"risk": self.risk.value, "cost": self.cost or None}
 
 
 def safe(*actions: str) -> tuple[Help, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import attrs
 
@@ -195,7 +196,7 @@ def _text(fault: KraftlakeError) -> str:
     return str(fault).rstrip(".")
 
 
-_ALL_NODES = "quorum {sources}"
+_check = partial(Check, of_image=False, command="quorum {sources}")
 
 _HELP_OF_HISTORIES = safe(
     "Keep a copy of every directory, and start neither controllers nor brokers that are down. Never delete, format or "
@@ -208,51 +209,43 @@ _HELP_OF_HISTORIES = safe(
 )
 
 QUORUM_CHECKS = (
-    Check(
+    _check(
         name="two_histories",
         severity=Severity.CRITICAL,
         text="logs of one cluster are two histories: two quorums wrote them",
-        command=_ALL_NODES,
         helps=_HELP_OF_HISTORIES,
         find=_two_histories,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="changed_log",
         severity=Severity.CRITICAL,
         text="a log has another batch in the middle than the log of another node",
-        command=_ALL_NODES,
         helps=safe(
             "Keep a copy of both. The logs of further nodes show which one was changed, and so does a lake that was "
             "imported before: its chain of hashes is checked by `kraftlake verify LAKE --at-least LINK`.",
         ),
         find=_changed,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="quorum_election",
         severity=Severity.CRITICAL,
         text="the voters can't elect a leader",
-        command=_ALL_NODES,
         helps=safe(
             "Start the missing voters, or give their directories too.",
         ),
         find=_no_election,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="lost_commits",
         severity=Severity.CRITICAL,
         text="records that were committed may be missing",
-        command=_ALL_NODES,
         helps=safe(
             "Look for the directories of the other voters, and of brokers, before anything is started: a log that "
             "goes further holds what these lack."
         ),
         find=_lost_commits,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="log_stops",
         severity=Severity.CRITICAL,
         text="the log can't be replayed to its end",
@@ -262,9 +255,8 @@ QUORUM_CHECKS = (
             "`image`, `events` and `diff` show with --lenient what is behind the fault."
         ),
         find=_stopped,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="unsound_log",
         severity=Severity.CRITICAL,
         text="a log or a snapshot is damaged or contradicts itself",
@@ -275,56 +267,47 @@ QUORUM_CHECKS = (
             "lack.",
         ),
         find=_unsound,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="voter_directory",
         severity=Severity.CRITICAL,
         text="a node has the id of a voter, but another directory, and so no vote",
-        command=_ALL_NODES,
         helps=safe(
             "Look for the directory that the voter has had: with it the node votes again.",
         ),
         find=_voter_directory,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="diverged_log",
         severity=Severity.WARNING,
         text="a node has records that the quorum did not accept",
-        command=_ALL_NODES,
         helps=safe(
             "Keep a copy of the directory of the node before it is started: a leader of this quorum makes it drop"
             " these records, and they may be the only copy.",
         ),
         find=_diverged,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="silent_node",
         severity=Severity.WARNING,
         text="a voter of the running quorum has stopped fetching",
-        command=_ALL_NODES,
         helps=safe(
             "Start the controller. If its process runs, look at its connection to the leader and at its disk. Until "
             "it fetches again, the quorum can spare fewer of the other voters."
         ),
         find=_silent,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="unplaced_log",
         severity=Severity.INFO,
         text="a log has no offset in common with the others",
-        command=_ALL_NODES,
         helps=safe(
             "Give the log of a node that reaches back further, or a lake of this cluster: what lies between shows "
             "whether they are one history.",
         ),
         find=_unplaced,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="open_transaction",
         severity=Severity.INFO,
         text="a metadata transaction has not ended",
@@ -333,9 +316,8 @@ QUORUM_CHECKS = (
             "The active controller ends it, and a new one aborts it. If it is old, look at the controller's log."
         ),
         find=_open_transaction,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="torn_tail",
         severity=Severity.INFO,
         text="a log ends within a batch",
@@ -344,16 +326,13 @@ QUORUM_CHECKS = (
             "Nothing has to be done: that batch was never acknowledged, and the node leaves it out when it starts.",
         ),
         find=_torn,
-        of_image=False,
     ),
-    Check(
+    _check(
         name="quorum_partly_seen",
         severity=Severity.INFO,
         text="not all voters are among the sources",
-        command=_ALL_NODES,
         helps=safe("Name the directories of all controllers that are left: kraftlake doctor DIRECTORY DIRECTORY …."),
         find=_partly_seen,
-        of_image=False,
     ),
 )
 """The checks of the quorum and the logs, which need no image."""

@@ -12,12 +12,12 @@ import attrs
 import numpy as np
 
 from kraftlake.controller.quorum.trial_controller import TrialController
-from kraftlake.diagnosis.image_columns import ImageColumns
+from kraftlake.diagnosis.image_columns import ImageColumns, pair_keys
 from kraftlake.diagnosis.trial.standing import Standing, gone_into, part_of
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_health import is_under_min_isr
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.json_names import fields_as_json
 
 
 @attrs.frozen(kw_only=True)
@@ -29,8 +29,8 @@ class Risk:
     in that state are in none of these lists.
     """
 
-    brokers: tuple[int, ...]
     rack: str | None = None
+    brokers: tuple[int, ...]
     leads: int
     offline: tuple[str, ...]
     under_min_isr: tuple[str, ...]
@@ -38,14 +38,7 @@ class Risk:
 
     def to_json(self) -> dict[str, Any]:
         """The risk as `kraftlake what-if --json` prints it."""
-        return {
-            "rack": self.rack,
-            "brokers": list(self.brokers),
-            "leads": self.leads,
-            "offline": list(self.offline),
-            "underMinIsr": list(self.under_min_isr),
-            "recovering": list(self.recovering),
-        }
+        return fields_as_json(self)
 
 
 def broker_risks(image: MetadataImage) -> list[Risk]:
@@ -78,9 +71,10 @@ class _Table:
         states, rows = columns.states, columns.rows
         replicas, isr = states.hosts.replicas, states.isr
         of = np.repeat(np.arange(len(rows)), replicas.lengths)
-        in_sync = np.isin(_keys(of, replicas.members), _keys(np.repeat(np.arange(len(rows)), isr.lengths), isr.members))
-        _, directories = rows.lists(rows.after).flat("directories")
-        may_lead = self._may_lead(replicas.members, directories)
+        in_sync = np.isin(
+            pair_keys(of, replicas.members), pair_keys(np.repeat(np.arange(len(rows)), isr.lengths), isr.members)
+        )
+        may_lead = self._may_lead()
         self._of, self._brokers, self._may_lead_ = of[in_sync], replicas.members[in_sync], may_lead[in_sync]
         self._replicas = replicas.lengths
         self._online = states.leader != NO_LEADER
@@ -129,11 +123,9 @@ class _Table:
             for name in ("offline", "under_min_isr", "recovering")
         }
 
-    def _may_lead(self, brokers: Any, directories: Any) -> Any:
+    def _may_lead(self) -> Any:
         """Whether each replica may lead: its broker is active, and its directory online."""
-        ids = [Uuid.from_string(text) for text in self._columns.rows.names.directories.to_pylist()]
-        keys, which = np.unique(_keys(brokers, directories), return_inverse=True)
-        pairs = [(int(key) >> 32, ids[int(key) & 0xFFFF_FFFF]) for key in keys]
+        pairs, which = self._columns.directories()
         state = self._state
         up = [state.is_active(broker) and state.has_online_dir(broker, directory) for broker, directory in pairs]
         return np.array(up, np.bool_)[which]
@@ -144,8 +136,3 @@ class _Table:
         for topic in set(topics).difference(self._unclean):
             self._unclean[topic] = self._state.unclean_election_enabled(self._columns.topics[topic])
         return np.array([self._unclean[topic] for topic in topics], np.bool_)
-
-
-def _keys(high: Any, low: Any) -> Any:
-    """Pairs of int32 as one number each (int64)."""
-    return high.astype(np.int64) << 32 | low.astype(np.int64) & 0xFFFF_FFFF

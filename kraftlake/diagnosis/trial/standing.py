@@ -16,6 +16,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.runtime.json_names import fields_as_json
 
 
 @attrs.frozen(kw_only=True)
@@ -54,13 +55,7 @@ class Standing:
 
     def to_json(self) -> dict[str, Any]:
         """The standing in the JSON of a step."""
-        return {
-            "offline": list(self.offline),
-            "underMinIsr": list(self.under_min_isr),
-            "recovering": list(self.recovering),
-            "reassigning": list(self.reassigning),
-            "leaders": {str(broker): count for broker, count in self.leaders.items()},
-        }
+        return fields_as_json(self) | {"leaders": {str(broker): count for broker, count in self.leaders.items()}}
 
 
 def gone_into(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from kraftlake.diagnosis.trial.steps import Step, StepKind
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.runtime.errors import NoSuchThingError, OffsetError, UsageError
+from kraftlake.runtime.json_names import fields_as_json
 from kraftlake.runtime.words import in_words
 
 
@@ -68,7 +69,7 @@ class RecoveredPartitions:
 
     def to_json(self) -> dict[str, Any]:
         """The return as `kraftlake what-if --json` prints it."""
-        return {"brokers": list(self.brokers), "online": list(self.online), "recovering": list(self.recovering)}
+        return fields_as_json(self)
 
 
 @attrs.frozen(kw_only=True)

@@ -24,6 +24,7 @@ from kraftlake.metadata_log.delta_table.commit import (
 )
 from kraftlake.metadata_log.delta_table.data_files import DataFileGoneError, offset_span, read_rows
 from kraftlake.metadata_log.delta_table.delta_log import read_commit, read_table
+from kraftlake.metadata_log.delta_table.scan import first_false, steps_of
 from kraftlake.metadata_log.delta_table.schema import holds_columns
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.log_facts import (
@@ -62,6 +63,7 @@ _LINK_LOOK_BACK = 16
 """The number of versions in which the newest append is searched; later ones are maintenance."""
 
 BatchesT = TypeVar("BatchesT", bound="RecordBatch | BatchValues")
+PartT = TypeVar("PartT")
 
 
 class LogWentOnError(LakeError):
@@ -70,15 +72,21 @@ class LogWentOnError(LakeError):
 
 def commit_groups(parts: Iterable[BatchesT]) -> Iterator[list[BatchesT]]:
     """Group batches, in order, for one `append` each; no element is split, whatever its size."""
-    group: list[BatchesT] = []
+    sizes = ((part, part.record_count, part.payload_bytes) for part in parts)
+    return bounded_groups(sizes, MAX_COMMIT_ROWS, MAX_COMMIT_BYTES)
+
+
+def bounded_groups(parts: Iterable[tuple[PartT, int, int]], most_rows: int, most_bytes: int) -> Iterator[list[PartT]]:
+    """Group parts with their rows and bytes, in order; a group exceeds neither bound, unless it is one part."""
+    group: list[PartT] = []
     rows = size = 0
-    for part in parts:
-        if group and (rows + part.record_count > MAX_COMMIT_ROWS or size + part.payload_bytes > MAX_COMMIT_BYTES):
+    for part, more_rows, more_bytes in parts:
+        if group and (rows + more_rows > most_rows or size + more_bytes > most_bytes):
             yield group
             group, rows, size = [], 0, 0
         group.append(part)
-        rows += part.record_count
-        size += part.payload_bytes
+        rows += more_rows
+        size += more_bytes
     if group:
         yield group
 
@@ -142,8 +150,8 @@ def _check_offsets(offsets: pa.ChunkedArray, end_offset: int) -> None:
         raise ImportConflictError(
             f"The lake holds offsets up to {end_offset - 1} already; offset {first} can't be appended to it."
         )
-    steps = pc.equal(_steps(offsets), 1)
-    if (at := _first_false(steps)) is not None:
+    steps = pc.equal(steps_of(offsets), 1)
+    if (at := first_false(steps)) is not None:
         raise ImportConflictError(f"Offset {offsets[at].as_py()} is followed by {offsets[at + 1].as_py()}.")
 
 
@@ -151,12 +159,12 @@ def _check_batches(rows: pa.Table) -> None:
     offsets, batches = rows.column("offset"), rows.column("batch")
     if batches[0].as_py() != offsets[0].as_py():
         raise LakeError(f"Offset {offsets[0].as_py()} lies inside of a batch; only whole batches can be appended.")
-    goes_on = pc.equal(_steps(batches), 0)
+    goes_on = pc.equal(steps_of(batches), 0)
     begins = pc.equal(batches.slice(1), offsets.slice(1))
-    if (at := _first_false(pc.or_(goes_on, begins))) is not None:
+    if (at := first_false(pc.or_(goes_on, begins))) is not None:
         raise LakeError(f"Offset {offsets[at + 1].as_py()} neither begins a batch nor continues the one before it.")
-    same_epoch = pc.equal(_steps(rows.column("epoch")), 0)
-    if (at := _first_false(pc.or_(begins, same_epoch))) is not None:
+    same_epoch = pc.equal(steps_of(rows.column("epoch")), 0)
+    if (at := first_false(pc.or_(begins, same_epoch))) is not None:
         raise LakeError(f"The epoch changes inside of a batch at offset {offsets[at + 1].as_py()}.")
 
 
@@ -167,20 +175,11 @@ def _check_epochs(rows: pa.Table, epoch: int) -> None:
             f"The epoch goes down from {epoch} to {epochs[0].as_py()} at offset {offsets[0].as_py()}: "
             f"this is another cluster's log, or a damaged one."
         )
-    if (at := _first_false(pc.greater_equal(_steps(epochs), 0))) is not None:
+    if (at := first_false(pc.greater_equal(steps_of(epochs), 0))) is not None:
         raise ImportConflictError(
             f"The epoch goes down from {epochs[at].as_py()} to {epochs[at + 1].as_py()} "
             f"at offset {offsets[at + 1].as_py()}."
         )
-
-
-def _steps(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.subtract(column.slice(1), column.slice(0, len(column) - 1))
-
-
-def _first_false(column: pa.ChunkedArray) -> int | None:
-    at: int = pc.index(column, pa.scalar(False)).as_py()
-    return at if at >= 0 else None
 
 
 def append_file(

@@ -258,8 +258,6 @@ def checked_source(place: Location) -> Any:
         if crc32c(tail) != int(found[1], 16):
             raise DamagedFileError(errno.EIO, "its content is not what was written", str(place))
         if len(tail) == size:
-            import pyarrow as pa
-
             return pa.BufferReader(tail)
     return place.open() if isinstance(place, ObjectPath) else str(place)
 

@@ -92,7 +92,18 @@ def is_ascending(column: pa.ChunkedArray) -> bool:
     """Whether each value is greater than the previous one."""
     if len(column) < 2:
         return True
-    return bool(pc.min(pc.subtract(column.slice(1), column.slice(0, len(column) - 1))).as_py() > 0)
+    return bool(pc.min(steps_of(column)).as_py() > 0)
+
+
+def steps_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The difference of each value but the first from the previous one."""
+    return pc.subtract(column.slice(1), column.slice(0, len(column) - 1))
+
+
+def first_false(column: pa.ChunkedArray) -> int | None:
+    """The index of the first false value."""
+    at: int = pc.index(column, pa.scalar(False)).as_py()
+    return at if at >= 0 else None
 
 
 def check_contiguous(table: pa.Table, expected: int, path: Location) -> None:
@@ -105,7 +116,7 @@ def check_contiguous(table: pa.Table, expected: int, path: Location) -> None:
         raise CorruptDataError(f"{path} holds offset {first} twice.")
     lacking = expected
     if first == expected:
-        steps = pc.subtract(offsets.slice(1), offsets.slice(0, len(offsets) - 1))
+        steps = steps_of(offsets)
         at = pc.index(pc.equal(steps, 1), pa.scalar(False)).as_py()
         lacking = offsets[at].as_py() + 1
         if steps[at].as_py() == 0:

@@ -40,10 +40,10 @@ REMOVE_SCHEMA = pa.schema([("path", pa.string()), ("deletionTimestamp", pa.int64
 FOLD_AT = 4_096
 """The number of newly committed adds held as objects before they are converted to columns without a query."""
 
-_BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64()), ("records", pa.int64())])
+_BOUNDS = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("first_batch", pa.int64()), ("rows", pa.int64())])
 _SCHEMA = pa.schema([*ADD_SCHEMA, *_BOUNDS])
 _OWN_STATISTICS = (
-    r'^\{"numRecords":(?P<records>\d+),"minValues":\{"offset":(?P<low>\d+),[^{}]*"batch":(?P<first_batch>\d+)[^{}]*\},'
+    r'^\{"numRecords":(?P<rows>\d+),"minValues":\{"offset":(?P<low>\d+),[^{}]*"batch":(?P<first_batch>\d+)[^{}]*\},'
     r'"maxValues":\{"offset":(?P<high>\d+),'
 )
 
@@ -95,7 +95,10 @@ class LiveFiles(Mapping[str, AddFile]):
         table = self._table()
         begins = pc.less_equal(table.column("low"), high)
         ends = pc.fill_null(pc.greater_equal(table.column("high"), low), True)
-        return [_span(fields) for fields in table.filter(pc.and_(begins, ends)).to_pylist()]
+        return [
+            OffsetSpan(file=_file(fields), **{name: fields[name] for name in _BOUNDS.names})
+            for fields in table.filter(pc.and_(begins, ends)).to_pylist()
+        ]
 
     def holds_all(self, paths: Sequence[str]) -> bool:
         """Whether all of these paths are live; looked up together."""
@@ -106,7 +109,7 @@ class LiveFiles(Mapping[str, AddFile]):
     def extent(self) -> Extent:
         """The extent of all files, by their statistics."""
         table = self._table()
-        bounds = [table.column(name) for name in ("low", "high", "records")]
+        bounds = [table.column(name) for name in ("low", "high", "rows")]
         known = pc.and_(pc.greater_equal(bounds[0], 0), pc.and_(*map(pc.is_valid, bounds[1:])))
         vague = table.filter(pc.invert(known)).column("path").to_pylist()
         lows, highs, records = (column.filter(known) for column in bounds)
@@ -325,28 +328,13 @@ def _with_bounds(table: pa.Table) -> pa.Table:
     found = pc.extract_regex(stats, _OWN_STATISTICS)
     if found.null_count:
         spans = [offset_span(_file(fields)) for fields in table.to_pylist()]
-        bounds = {
-            "low": [span.low for span in spans],
-            "high": [span.high for span in spans],
-            "first_batch": [span.first_batch for span in spans],
-            "records": [span.rows for span in spans],
-        }
+        bounds = {name: [getattr(span, name) for span in spans] for name in _BOUNDS.names}
         columns = pa.table(bounds, schema=_BOUNDS).columns
     else:
         columns = [pc.struct_field(found, [name]).cast(pa.int64()) for name in _BOUNDS.names]
     for field, column in zip(_BOUNDS, columns, strict=True):
         table = table.append_column(field, column)
     return table
-
-
-def _span(fields: Mapping[str, Any]) -> OffsetSpan:
-    return OffsetSpan(
-        file=_file(fields),
-        low=fields["low"],
-        high=fields["high"],
-        first_batch=fields["first_batch"],
-        rows=fields["records"],
-    )
 
 
 def _file(fields: Mapping[str, Any]) -> AddFile:

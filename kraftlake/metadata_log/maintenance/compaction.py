@@ -6,12 +6,13 @@ only together with at least as many newer rows, so that each row is rewritten a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kraftlake.metadata_log.append.log_commit import bounded_groups
 from kraftlake.metadata_log.append.log_file import STATISTICS_COLUMNS
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.commit import commit_beside_writers, commit_info, now_ms
@@ -48,9 +49,7 @@ def compact(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
     Raises CorruptDataError if the table contradicts itself, LakeError if the disk refuses. A crash leaves at most one
     orphan file.
     """
-    state = read_table(table)
-    groups = groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy)
-    return _compact_groups(disk, state, groups, _compacted)
+    return _compact(table, disk, policy, _compacted, dense=True)
 
 
 def compact_rows(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compaction:
@@ -60,24 +59,24 @@ def compact_rows(table: Location, disk: Disk, policy: UpkeepPolicy) -> Compactio
     Raises CorruptDataError for a file that contradicts the table, LakeError if the disk refuses. A crash leaves at most
     one orphan file.
     """
-    state = read_table(table)
-    groups = groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy, dense=False)
-    return _compact_groups(disk, state, groups, _compacted_rows)
+    return _compact(table, disk, policy, _compacted_rows, dense=False)
 
 
-def _compact_groups(
+def _compact(
+    table: Location,
     disk: Disk,
-    state: TableState,
-    groups: Iterable[list[OffsetSpan]],
+    policy: UpkeepPolicy,
     compacted: Callable[[Disk, TableState, list[OffsetSpan]], AddFile | None],
+    *,
+    dense: bool,
 ) -> Compaction:
     """Replace each group of files by the file that `compacted` writes, in a separate commit.
 
     `compacted` returns the new file, None if some of the files are gone: another compaction or a trim removed them, and
     the next upkeep handles the rest. Raises LakeError.
     """
-    done = Compaction()
-    for group in groups:
+    state, done = read_table(table), Compaction()
+    for group in groups_to_compact(state.files.overlapping(0, 2**63 - 1), policy, dense=dense):
         add = compacted(disk, state, group)
         if add is None or not _replace_files(disk, state, [span.file for span in group], add):
             break
@@ -101,7 +100,10 @@ def groups_to_compact(
             left -= _rows_of(run[begin])
             begin += 1
         if len(run) - begin >= policy.compact_from:
-            yield from _cut(run[begin:], policy)
+            sizes = ((span, _rows_of(span), span.file.size) for span in run[begin:])
+            for group in bounded_groups(sizes, policy.small_rows, policy.small_bytes):
+                if len(group) > 1:
+                    yield group
 
 
 def _rows_of(span: OffsetSpan) -> int:
@@ -129,22 +131,6 @@ def _runs(spans: Sequence[OffsetSpan], policy: UpkeepPolicy, dense: bool) -> Ite
             run.append(span)
     if run:
         yield run
-
-
-def _cut(run: Sequence[OffsetSpan], policy: UpkeepPolicy) -> Iterator[list[OffsetSpan]]:
-    """Cut a run into groups of bounded size; a single file is no group."""
-    group: list[OffsetSpan] = []
-    size = count = 0
-    for span in run:
-        if group and (size + span.file.size > policy.small_bytes or count + _rows_of(span) > policy.small_rows):
-            if len(group) > 1:
-                yield group
-            group, size, count = [], 0, 0
-        group.append(span)
-        size += span.file.size
-        count += _rows_of(span)
-    if len(group) > 1:
-        yield group
 
 
 def _compacted(disk: Disk, state: TableState, group: list[OffsetSpan]) -> AddFile | None:

@@ -33,7 +33,7 @@ from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.logs.log_batch import log_batches
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
 from kraftlake.replica_manager.replica_manager import ReplicaManager

@@ -26,7 +26,7 @@ from kraftlake.replica_manager.logs.partition_log import PartitionLog, readable_
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.replica_manager.partition import leader
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
-from kraftlake.replica_manager.requests import delayed_produce
+from kraftlake.replica_manager.requests import delayed_answers
 from kraftlake.server.controller import topic_handlers
 from simulator.forgetful_disk import ForgetfulDisk
 
@@ -68,7 +68,7 @@ def _no_truncation() -> list[Change]:
 
 
 def _acknowledged_at_once() -> list[Change]:
-    return [(delayed_produce, "check_enough_replicas_reach_offset", lambda partition, offset: (True, ErrorCode.NONE))]
+    return [(delayed_answers, "check_enough_replicas_reach_offset", lambda partition, offset: (True, ErrorCode.NONE))]
 
 
 def _duplicates_appended() -> list[Change]:

@@ -22,8 +22,7 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.fetch.fetcher import FetcherFactory
 from kraftlake.replica_manager.fetch.fetcher_manager import FetcherManager
-from kraftlake.replica_manager.partition.hosted_partition import HostedPartition, OfflinePartition
-from kraftlake.replica_manager.partition.partition import Partition
+from kraftlake.replica_manager.partition.partition import HostedPartition, OfflinePartition, Partition
 from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import TransitionKind
 from kraftlake.runtime.log import get_logger

@@ -13,7 +13,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher
 from kraftlake.replica_manager.replica_manager import ReplicaManager

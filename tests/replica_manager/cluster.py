@@ -33,7 +33,7 @@ from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.partition.leader import (
     append_records_to_leader,

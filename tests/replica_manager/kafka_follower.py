@@ -39,7 +39,7 @@ from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoin
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle, LifecycleConfig
 from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
 from kraftlake.replica_manager.replay.replayed_broker import StillFetcher

@@ -15,8 +15,8 @@ from kraftlake.replica_manager.errors import (
     NotLeaderOrFollowerError,
     UnknownTopicOrPartitionError,
 )
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
-from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
+from kraftlake.replica_manager.partition.partition import OfflinePartition
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs
 from kraftlake.replica_manager.transitions import TransitionKind
 from tests.replica_manager.brokers import (

@@ -6,7 +6,7 @@ import attrs
 
 from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.replication_metrics import gauges, register_metrics
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.runtime.metrics import MetricsRegistry

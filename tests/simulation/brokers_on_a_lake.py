@@ -37,7 +37,7 @@ from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
 from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse, LeaderUnreachableError
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper

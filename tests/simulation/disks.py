@@ -23,7 +23,7 @@ from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.logs.disk.disk_log_manager import open_log_manager
 from kraftlake.replica_manager.logs.disk.log_segment import batches_in
 from kraftlake.replica_manager.logs.log_batch import LogBatch
-from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
+from kraftlake.replica_manager.partition.partition import OfflinePartition
 from kraftlake.runtime.errors import CorruptDataError
 from simulator.faulty_files import READ, SYNC, WRITE, Fault, FaultyFiles
 from tests.replica_manager.brokers import FOO

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import attrs
+import numpy as np
 
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.check_input import CheckInput
@@ -17,11 +19,12 @@ from kraftlake.diagnosis.doctor.help import Help, safe
 from kraftlake.diagnosis.doctor.registration_history import Registered, failed_directories
 from kraftlake.diagnosis.doctor.replaced_replicas import ReplacedReplica, replaced_replicas
 from kraftlake.diagnosis.doctor.replica_states import ReplicaUse, may_lead
+from kraftlake.diagnosis.image_columns import ImageColumns
 from kraftlake.diagnosis.leadership import broker_words, may_lead_words
-from kraftlake.diagnosis.offline_replicas import offline_replicas
 from kraftlake.diagnosis.things import Thing
 from kraftlake.image.broker_registration import BrokerRegistration
 from kraftlake.image.json_form import partition_json
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.directory_id import LOST
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.kafka_files.node.meta_properties import find_properties
@@ -45,7 +48,7 @@ class _Gone:
 def _gone(case: CheckInput) -> Iterator[_Gone]:
     """The directories with replicas, and those without any that were lost while their broker ran."""
     history = case.timeline.registrations.brokers
-    found = offline_replicas(case.image)
+    found = _offline_replicas(case.image)
     for (broker, directory), partitions in found.items():
         states = history.get(broker, [])
         since, new = _lost(directory, states)
@@ -58,6 +61,21 @@ def _gone(case: CheckInput) -> Iterator[_Gone]:
         for directory, since in failed_directories(states).items():
             if (broker, directory) not in found:
                 yield _Gone(broker=broker, directory=directory, since=since)
+
+
+def _offline_replicas(image: MetadataImage) -> dict[tuple[int, Uuid], list[tuple[str, int]]]:
+    """The partitions (topic, number) with a replica in an offline directory, by registered broker and directory."""
+    brokers = image.cluster.brokers
+    columns = ImageColumns.of(image)
+    replicas = columns.states.hosts.replicas
+    pairs, which = columns.directories()
+    offline = [id_ in brokers and not brokers[id_].has_online_dir(directory) for id_, directory in pairs]
+    places = np.flatnonzero(np.array(offline, np.bool_)[which])
+    rows = np.repeat(np.arange(len(replicas)), replicas.lengths)[places]
+    found: dict[tuple[int, Uuid], list[tuple[str, int]]] = defaultdict(list)
+    for (topic, _, number), place in zip(columns.at(rows), which[places].tolist(), strict=True):
+        found[pairs[place]].append((topic, number))
+    return {pair: sorted(some) for pair, some in sorted(found.items(), key=lambda item: (item[0][0], str(item[0][1])))}
 
 
 def _lost(

@@ -29,7 +29,6 @@ from kraftlake.replica_manager.errors import (
     RecordError,
     RecordTooLargeError,
 )
-from kraftlake.replica_manager.logs.batch_records import unpacked_records
 from kraftlake.replica_manager.logs.client_records import (
     MOST_ERRORS,
     RecordRules,
@@ -37,7 +36,7 @@ from kraftlake.replica_manager.logs.client_records import (
     check_sizes,
     rewritten,
 )
-from kraftlake.replica_manager.logs.log_batch import headers
+from kraftlake.replica_manager.logs.log_batch import headers, unpacked_records
 from kraftlake.replica_manager.logs.log_config import COMPACT, LogConfig
 from kraftlake.runtime.errors import CorruptDataError
 

@@ -11,6 +11,7 @@ import attrs
 
 from kraftlake.records import batch_header
 from kraftlake.records.batch_header import (
+    COMPRESSIONS,
     HEADER_SIZE,
     LENGTH_FROM,
     OFFSET_AND_LENGTH,
@@ -28,6 +29,10 @@ OLD_HEADER: Final = Struct(">qiIb")
 """Offset, length, CRC and magic number of a message of format 0 or 1; the CRC covers all bytes after itself."""
 _SMALLEST_OLD: Final = 14
 """The length of a message of format 0 without a key and a value."""
+
+LARGEST_RECORDS: Final = 128 * 1024 * 1024
+"""The maximum decompressed size of one batch. A compressed batch of a hundred kilobytes may hold gigabytes, and a
+broker reads one batch at a time in each request thread: eight batches of this size still fit into its memory."""
 
 
 @attrs.frozen(kw_only=True, weakref_slot=False)
@@ -165,3 +170,11 @@ def size_said(head: bytes) -> int:
 def joined(batches: Iterable[LogBatch]) -> bytes:
     """The concatenated bytes of the batches, as in a segment or a fetch response."""
     return b"".join(batch.data for batch in batches)
+
+
+def unpacked_records(records: bytes, codec: str) -> memoryview:
+    """Return the decompressed records. Raises CorruptDataError for data of another codec, and for too large records."""
+    assert codec != COMPRESSIONS[0]
+    from kraftlake.records.compression import decompressed  # cramjam is imported when it is needed
+
+    return decompressed(codec, records, LARGEST_RECORDS)

@@ -13,8 +13,7 @@ from kraftlake.records.batch_header import (
     header_at,
 )
 from kraftlake.records.varint import read_varint, read_varlong
-from kraftlake.replica_manager.logs.batch_records import unpacked_records
-from kraftlake.replica_manager.logs.log_batch import LogBatch
+from kraftlake.replica_manager.logs.log_batch import LogBatch, unpacked_records
 from kraftlake.replica_manager.logs.log_values import TimestampAndOffset
 
 LATEST_TIMESTAMP: Final = -1

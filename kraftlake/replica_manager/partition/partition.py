@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import RLock
+from typing import TypeAlias
 
 import attrs
 
@@ -233,3 +234,17 @@ class Partition:
     def complete_delayed_operations(self) -> None:
         """Complete requests that waited for the high or low watermark. Not to be called with the lock held."""
         self.context.delayed_operations.check_and_complete_all(self.topic_partition)
+
+
+@attrs.frozen(weakref_slot=False)
+class OfflinePartition:
+    """A partition whose log directory has failed; `partition` is the partition that was online before, if any.
+
+    Source: org.apache.kafka.server.HostedPartition.
+    """
+
+    partition: Partition | None = None
+
+
+HostedPartition: TypeAlias = Partition | OfflinePartition
+"""A partition that the broker hosts: online, with a usable log, or offline."""

@@ -22,7 +22,7 @@ from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, FetcherFigures, InitialFetchState
 from kraftlake.replica_manager.logs.log_manager import is_reserved
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.replica_manager import ReplicaManager

@@ -1,22 +1,26 @@
-"""A delayed request that is answered once each of its partitions has its answer."""
+"""Delayed requests that are answered once each of their partitions has its answer: Produce, DeleteRecords."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.replica_manager.errors import RecordError, error_of
+from kraftlake.replica_manager.partition.leader import check_enough_replicas_reach_offset, low_watermark
+from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.requests.purgatory import DelayedOperation
 
-Wanted = TypeVar("Wanted")
+INVALID_LOW_WATERMARK: Final = -1
+
 Answer = TypeVar("Answer")
 
 
-class DelayedAnswers(DelayedOperation, Generic[Wanted, Answer]):
-    """Waits until nothing is `pending`; a partition still pending at the timeout answers REQUEST_TIMED_OUT.
+class DelayedAnswers(DelayedOperation, Generic[Answer]):
+    """Waits until the partitions have reached the `wanted` offsets; one that is late answers REQUEST_TIMED_OUT.
 
     `answers` has an answer for every partition from the start: the final one, or the one that `is_done` completes.
     It has its error code in `error`.
@@ -24,16 +28,18 @@ class DelayedAnswers(DelayedOperation, Generic[Wanted, Answer]):
 
     def __init__(
         self,
+        replica_manager: ReplicaManager,
         answers: Mapping[TopicPartition, Answer],
-        pending: Mapping[TopicPartition, Wanted],
+        wanted: Mapping[TopicPartition, int],
         on_answer: Callable[[Mapping[TopicPartition, Answer]], None],
     ) -> None:
         super().__init__()
+        self._replicas = replica_manager
         self.answers = dict(answers)
-        self._pending = dict(pending)
+        self._pending = dict(wanted)
         self._on_answer = on_answer
 
-    def is_done(self, name: TopicPartition, wanted: Wanted) -> bool:
+    def is_done(self, name: TopicPartition, wanted: int) -> bool:
         """Whether a partition has its final answer; the method updates the answer if it changes."""
         raise NotImplementedError
 
@@ -48,3 +54,64 @@ class DelayedAnswers(DelayedOperation, Generic[Wanted, Answer]):
             answer: Any = self.answers[name]
             self.answers[name] = attrs.evolve(answer, error=ErrorCode.REQUEST_TIMED_OUT)
         self._on_answer(self.answers)
+
+
+@attrs.frozen(kw_only=True)
+class ProduceAnswer:
+    """The result for one partition: the offset of the first appended record, −1 if nothing was appended.
+
+    `log_append_time` (epoch ms) is the leader's timestamp of the records, or that of a batch appended before; None if
+    the leader keeps the producer's timestamps. `records` are the invalid ones.
+    """
+
+    base_offset: int = -1
+    log_append_time: int | None = None
+    log_start_offset: int = -1
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    records: tuple[RecordError, ...] = ()
+
+
+class DelayedProduce(DelayedAnswers[ProduceAnswer]):
+    """Waits until each partition has committed the records below its `wanted` end, or can no longer commit them.
+
+    The request has acks=all. A partition that times out may still commit the records later. Source:
+    org.apache.kafka.server.purgatory.DelayedProduce.
+    """
+
+    def is_done(self, name: TopicPartition, wanted: int) -> bool:
+        """Whether the records below offset `wanted` are committed, or can't be committed."""
+        try:
+            done, error = check_enough_replicas_reach_offset(self._replicas.partition_or_raise(name), wanted)
+        except Exception as fault:
+            done, error = True, error_of(fault)
+        if error is not ErrorCode.NONE:
+            self.answers[name] = attrs.evolve(self.answers[name], error=error)
+        return done or error is not ErrorCode.NONE
+
+
+@attrs.frozen(kw_only=True)
+class DeleteRecordsAnswer:
+    """The result for one partition: `low_watermark` is the lowest log start offset of all live replicas."""
+
+    low_watermark: int = INVALID_LOW_WATERMARK
+    error: ErrorCode = ErrorCode.NONE
+
+
+class DelayedDeleteRecords(DelayedAnswers[DeleteRecordsAnswer]):
+    """Waits until the low watermarks reach the `wanted` offsets, or this broker no longer leads the partition.
+
+    Source: kafka.server.DelayedDeleteRecords.
+    """
+
+    def is_done(self, name: TopicPartition, wanted: int) -> bool:
+        """Whether the low watermark has reached `wanted`, or the partition has failed."""
+        try:
+            partition = self._replicas.partition_or_raise(name)
+            with partition.lock:
+                low = low_watermark(partition)
+        except Exception as fault:
+            self.answers[name] = DeleteRecordsAnswer(error=error_of(fault))
+            return True
+        self.answers[name] = DeleteRecordsAnswer(low_watermark=low)
+        return low >= wanted

@@ -15,7 +15,7 @@ from kraftlake.replica_manager.errors import (
     ReplicationError,
 )
 from kraftlake.replica_manager.logs.partition_folder import FUTURE, LONGEST_NAME, marked_name
-from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
+from kraftlake.replica_manager.partition.partition import OfflinePartition
 from kraftlake.runtime.log import get_logger
 
 if TYPE_CHECKING:

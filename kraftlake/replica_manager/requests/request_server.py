@@ -31,9 +31,13 @@ from kraftlake.replica_manager.partition.leader import (
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
-from kraftlake.replica_manager.requests.delayed_delete_records import DelayedDeleteRecords, DeleteRecordsAnswer
+from kraftlake.replica_manager.requests.delayed_answers import (
+    DelayedDeleteRecords,
+    DelayedProduce,
+    DeleteRecordsAnswer,
+    ProduceAnswer,
+)
 from kraftlake.replica_manager.requests.delayed_fetch import DelayedFetch, FetchAnswers
-from kraftlake.replica_manager.requests.delayed_produce import DelayedProduce, ProduceAnswer
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.log_reads import read_from_log
 

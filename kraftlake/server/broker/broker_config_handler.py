@@ -8,7 +8,7 @@ from typing import TypeAlias
 import attrs
 
 from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.runtime.log import get_logger

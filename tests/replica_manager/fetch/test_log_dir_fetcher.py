@@ -10,10 +10,10 @@ from kraftlake.records import metadata_records as r
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher, Promotion
 from kraftlake.replica_manager.logs.log_batch import log_batches
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.partition.follower import append_records_to_follower, truncate_to
-from kraftlake.replica_manager.partition.hosted_partition import OfflinePartition
 from kraftlake.replica_manager.partition.leader import append_records_to_leader, delete_records_on_leader
+from kraftlake.replica_manager.partition.partition import OfflinePartition
 from kraftlake.replica_manager.replay.replayed_broker import hosted_delta
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_dirs

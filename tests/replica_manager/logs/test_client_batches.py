@@ -20,10 +20,10 @@ from kraftlake.replica_manager.errors import (
     RecordBatchTooLargeError,
     RecordTooLargeError,
 )
-from kraftlake.replica_manager.logs.batch_records import LARGEST_RECORDS
 from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.client_records import MOST_ERRORS
+from kraftlake.replica_manager.logs.log_batch import LARGEST_RECORDS
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from simulator.data_batches import batch, marker
 from tests.interop.kafka_tools import run_tool

@@ -14,11 +14,10 @@ from kraftlake.replica_manager.errors import (
     RecordTooLargeError,
     UnexpectedAppendOffsetError,
 )
-from kraftlake.replica_manager.logs.batch_records import LARGEST_RECORDS
 from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
-from kraftlake.replica_manager.logs.log_batch import joined, log_batches
+from kraftlake.replica_manager.logs.log_batch import LARGEST_RECORDS, joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.log_values import (
     AbortedTransaction,

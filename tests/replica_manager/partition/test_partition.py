@@ -19,7 +19,7 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.log_values import FetchIsolation
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.logs.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import (
     FetchParams,

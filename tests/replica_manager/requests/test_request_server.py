@@ -13,13 +13,11 @@ from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.log_values import AppendOrigin, FetchIsolation, TimestampAndOffset
-from kraftlake.replica_manager.logs.memory_log import MemoryPartitionLog
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager, MemoryPartitionLog
 from kraftlake.replica_manager.logs.timestamps import LATEST_TIMESTAMP
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from kraftlake.replica_manager.partition.replica import Replica
-from kraftlake.replica_manager.requests.delayed_delete_records import DeleteRecordsAnswer
-from kraftlake.replica_manager.requests.delayed_produce import ProduceAnswer
+from kraftlake.replica_manager.requests.delayed_answers import DeleteRecordsAnswer, ProduceAnswer
 from kraftlake.replica_manager.requests.delayed_requests import DelayedRequests
 from kraftlake.replica_manager.requests.log_reads import read_from_log
 from kraftlake.replica_manager.requests.request_server import EpochEndOffset, ListedOffset, RequestServer

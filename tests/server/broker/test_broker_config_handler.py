@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.replica_manager.logs.memory_log_manager import MemoryLogManager
+from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.log import without_logs

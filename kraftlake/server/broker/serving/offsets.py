@@ -11,7 +11,7 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.logs.log_values import FetchIsolation
-from kraftlake.replica_manager.requests.delayed_delete_records import DeleteRecordsAnswer
+from kraftlake.replica_manager.requests.delayed_answers import DeleteRecordsAnswer
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request

@@ -29,7 +29,7 @@ from kraftlake.records.batch_header import (
 )
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.errors import CorruptRecordError
-from kraftlake.replica_manager.requests.delayed_produce import ProduceAnswer
+from kraftlake.replica_manager.requests.delayed_answers import ProduceAnswer
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.serving.context import ServingContext, by_topic, fail_after_fault
 from kraftlake.server.requests.dispatcher import Request

@@ -11,7 +11,7 @@ import pytest
 from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
-from kraftlake.replica_manager.requests.delayed_produce import ProduceAnswer
+from kraftlake.replica_manager.requests.delayed_answers import ProduceAnswer
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.produce import ProduceHandler
 from kraftlake.server.requests.messages import entity, versions_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.queries.source import LogSource
-from kraftlake.runtime.arguments import path_text, several, text, whole
+from kraftlake.runtime.arguments import instance, path_text, several, text, whole
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.runtime.moments import Moment
 
@@ -330,7 +330,6 @@ class Source(LogSource):
         """
         from kraftlake.diagnosis.trial.steps import Step
         from kraftlake.diagnosis.trial.what_if import what_if
-        from kraftlake.runtime.arguments import instance
 
         taken = [Step.parse(one) if isinstance(one, str) else instance(one, Step, "a step") for one in steps]
         image = self.image(at, at_time=at_time, lenient=lenient)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
-
 from kraftlake.cli.options.parameters import KINDS
 from kraftlake.cli.options.shared import (
     brokers_option,
     hosted_option,
     list_option,
     partitions_option,
+    together,
     topic_ids_option,
     topics_option,
 )
 
-_OPTIONS = (
+event_filters = together(
     topics_option("Only of this topic"),
     topic_ids_option("Only of the topic that has, or had, this id, without its configs"),
     partitions_option("Only of this partition"),
@@ -29,11 +27,7 @@ _OPTIONS = (
         "Repeatable, or A,B.",
     ),
 )
+"""Adds the options `topics`, `topic_ids`, `partitions`, `brokers`, `kinds` and `hosted` to a command.
 
-
-def event_filters(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options `topics`, `topic_ids`, `partitions`, `brokers`, `kinds` and `hosted` to a command.
-
-    The first five, by name, are the fields of `Wanted`.
-    """
-    return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
+The first five, by name, are the fields of `Wanted`.
+"""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import click
 
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import MeasureParameter
+from kraftlake.cli.options.shared import Decorator, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kraftlake.cli.options.shared import Decorator
     from kraftlake.protocol.quorum_client import QuorumClient
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
@@ -29,7 +28,7 @@ ONLY_PROVEN = (
 
 def following_options(when: str) -> Decorator:
     """The options that say what is committed, and how often to look; `when` begins their help."""
-    decorators = (
+    return together(
         option(
             "--include-uncommitted",
             is_flag=True,
@@ -48,7 +47,6 @@ def following_options(when: str) -> Decorator:
             help=f"How often to look for more, {POLL_SECONDS} if not given.",
         ),
     )
-    return lambda function: reduce(lambda made, decorate: decorate(made), reversed(decorators), function)
 
 
 def check_committed(quorum: str | None, *, include_uncommitted: bool) -> None:

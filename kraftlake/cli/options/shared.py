@@ -98,6 +98,11 @@ _sources_argument = argument(
 Decorator: TypeAlias = "Callable[[Callable[..., None]], Callable[..., None]]"
 
 
+def together(*decorators: Decorator) -> Decorator:
+    """The decorators as one, in their order."""
+    return lambda function: functools.reduce(lambda made, decorate: decorate(made), reversed(decorators), function)
+
+
 def sources_options(function: Callable[..., None]) -> Callable[..., None]:
     """The argument of a command that compares the logs of a quorum's nodes, and the options to ask a live one."""
     return _sources_argument(command_config_option(live_cluster_id_option(function)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import RenderableType
 
 from kraftlake.cli.output.drawing import table, text
-from kraftlake.cli.output.theme import Style
+from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import NONE, moment
 
 FIRST = 12
@@ -37,7 +38,7 @@ def draw_metrics(form: dict[str, Any]) -> list[RenderableType]:
     for id_, counts in form["brokers"].items():
         cells = (text((f"{counts[kind]:,}" if counts[kind] else NONE, style)) for kind, (_, style) in _KINDS.items())
         brokers.add_row(text((id_, Style.STRONG)), *cells)
-    return [_title(form), text(), metrics, text(), brokers]
+    return [text(*title(form)), text(), metrics, text(), brokers]
 
 
 def draw_broker_partitions(form: dict[str, Any]) -> list[RenderableType]:
@@ -45,13 +46,17 @@ def draw_broker_partitions(form: dict[str, Any]) -> list[RenderableType]:
     rows = table("", "", "partitions", right=("",))
     for kind, (words, style) in _KINDS.items():
         names = form[kind]
-        first = ", ".join(names[:FIRST]) or NONE
-        rest = f" … {len(names) - FIRST:,} more: --json names them" if len(names) > FIRST else ""
-        named = text(first, (rest, Style.QUIET))
-        rows.add_row(text((words, Style.HEADING)), text((f"{len(names):,}", style)), named)
-    return [_title(form), text(("broker ", Style.STRONG), (str(form["broker"]), Style.HEADING)), rows]
+        rows.add_row(text((words, Style.HEADING)), text((f"{len(names):,}", style)), text(*named(names)))
+    return [text(*title(form)), text(("broker ", Style.STRONG), (str(form["broker"]), Style.HEADING)), rows]
 
 
-def _title(form: dict[str, Any]) -> RenderableType:
+def named(names: Sequence[str]) -> list[Piece]:
+    """The names of the first partitions, and the number of the others."""
+    rest = f" … {len(names) - FIRST:,} more: --json names them" if len(names) > FIRST else ""
+    return [", ".join(names[:FIRST]) or NONE, (rest, Style.QUIET)]
+
+
+def title(form: dict[str, Any]) -> list[Piece]:
+    """The offset, epoch and time of an image, from the JSON form of its provenance."""
     when = "" if form["timestamp"] is None else f", {moment(form['timestamp'])}"
-    return text(("at offset ", Style.STRONG), (f"{form['offset']}", Style.HEADING), f", epoch {form['epoch']}{when}")
+    return [("at offset ", Style.STRONG), (f"{form['offset']}", Style.HEADING), f", epoch {form['epoch']}{when}"]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style, styled
-
-if TYPE_CHECKING:
-    from kraftlake.image.nodes.paths import FoundNode
+from kraftlake.image.nodes.node import Leaf
+from kraftlake.image.nodes.paths import FoundNode, part_of
 
 _FIELD = re.compile(r"(?<=[(\[ ])(\w+)=")
 _INDENT = "  "
@@ -19,8 +17,6 @@ _GAP = 2
 
 def listed(terminal: Terminal, found: Sequence[FoundNode]) -> Iterator[Sequence[Piece]]:
     """The lines of `ls`: leaves by name, then directories with their content."""
-    from kraftlake.image.nodes.paths import part_of
-
     leaves = [one for one in found if not one.node.is_directory]
     directories = [one for one in found if one.node.is_directory]
     yield from _names(terminal, leaves)
@@ -33,8 +29,6 @@ def listed(terminal: Terminal, found: Sequence[FoundNode]) -> Iterator[Sequence[
 
 
 def _names(terminal: Terminal, found: Sequence[FoundNode]) -> Iterator[Sequence[Piece]]:
-    from kraftlake.image.nodes.paths import part_of
-
     pieces: list[Piece] = [
         (part_of(one.names[-1]), Style.NAME if one.node.is_directory else Style.PLAIN) for one in found
     ]
@@ -118,9 +112,6 @@ def tree_lines(terminal: Terminal, found: FoundNode, *, headed: bool = False) ->
 
 
 def _below(terminal: Terminal, found: FoundNode, indent: str) -> Iterator[Sequence[Piece]]:
-    from kraftlake.image.nodes.node import Leaf
-    from kraftlake.image.nodes.paths import part_of
-
     if isinstance(found.node, Leaf):
         yield from leaf_lines(terminal, found.node.text, indent)
     for child in found.children():

@@ -10,8 +10,9 @@ from rich.console import RenderableType
 from kraftlake.cli.output.drawing import PlainTable, table, text
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
-from kraftlake.cli.output.words import NONE, moment
+from kraftlake.cli.output.words import NONE
 from kraftlake.cli.views.doctor_words import things
+from kraftlake.cli.views.metrics_view import named, title
 from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.runtime.words import counted
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.trial.risks import Risk
     from kraftlake.diagnosis.trial.what_if import WhatIf
 
-FIRST = 12
-"""The number of partitions of a kind that are named."""
 ALL_BROKERS = 24
 """The number of brokers up to which all are listed; of more, only those whose leaders or states change."""
 _COLUMNS = {
@@ -35,9 +34,7 @@ _UNCHANGED = "on a copy in memory, by the rules of Kafka's controller: no live c
 
 def show_what_if(terminal: Terminal, answer: WhatIf) -> None:
     """Write the answer, and its verdict in one line at the end."""
-    at = answer.provenance
-    when = "" if at.timestamp < 0 else f", {moment(at.timestamp)}"
-    terminal.line(("at offset ", Style.STRONG), (f"{at.offset}", Style.HEADING), f", epoch {at.epoch}{when}")
+    terminal.line(*title(answer.provenance.to_json()))
     terminal.line((_UNCHANGED, Style.QUIET))
     parts: list[RenderableType] = []
     if answer.steps:
@@ -124,7 +121,7 @@ def _partitions(answer: WhatIf) -> Iterator[RenderableType]:
     for heading, style, one, other in changes:
         names = sorted({*other}.difference(one))
         if names:
-            rows.add_row(text((heading, Style.HEADING)), text((f"{len(names):,}", style)), text(*_named(names)))
+            rows.add_row(text((heading, Style.HEADING)), text((f"{len(names):,}", style)), text(*named(names)))
     if rows.row_count:
         yield rows
     for back in answer.returns if after.offline else ():
@@ -145,11 +142,6 @@ def _meanwhile(answer: WhatIf) -> set[str]:
     """The partitions that are offline at some stage, and neither before nor after."""
     every = {name for one in answer.steps for stage in one.stages for name in stage.standing.offline}
     return every.difference(answer.before.offline, answer.after.offline)
-
-
-def _named(names: Sequence[str]) -> list[Piece]:
-    rest = f" … {len(names) - FIRST:,} more: --json names them" if len(names) > FIRST else ""
-    return [", ".join(names[:FIRST]), (rest, Style.QUIET)]
 
 
 def _risks(heading: str, risks: Sequence[Risk], *, after: bool) -> PlainTable:

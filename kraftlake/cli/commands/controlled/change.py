@@ -15,6 +15,7 @@ from kraftlake.cli.options.parameters import LAKE
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.form_rows import results_of
 from kraftlake.cli.output.theme import Piece, Style
+from kraftlake.runtime.errors import FencedEpochError, LakeError
 
 T = TypeVar("T")
 
@@ -124,8 +125,6 @@ def changing(group: Group, question: str, name: str = "") -> Callable[[Callable[
     def decorate(function: Callable[..., None]) -> Command:
         @functools.wraps(function)
         def run(call: Call, *, lake: str, take_over: bool, **options: Any) -> None:
-            from kraftlake.runtime.errors import FencedEpochError, LakeError
-
             change = LakeChange(call, lake, take_over=take_over)
             try:
                 function(change, **options)

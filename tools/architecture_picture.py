@@ -1,8 +1,8 @@
-"""The two pictures of what kraftlake is made of: `python -m tools.architecture_picture` writes them to docs/images.
+"""The drawn pictures of the docs: `python -m tools.architecture_picture` writes them to docs/images.
 
 architecture.svg has a row for each layer of the import contract in pyproject.toml, the rooms of the layer side by
 side, each with the first sentence of its `__init__.py`; a room may import those of the rows below it. Above them is the
-way of the data. flow.svg shows what comes in and what goes out.
+way of the data. flow.svg shows what comes in and what goes out, spark-job.svg what executors and driver do in a step.
 """
 
 from __future__ import annotations
@@ -32,6 +32,19 @@ _ANSWERS = (
     ("Images, at any offset or time", "the command line, the Python API, a page to send: what was so, since when, why"),
     ("Tables", "histories, events, metrics, typed records: SQL on years of a cluster"),
     ("Each broker's local changes", "what it leads, follows and deletes; they drive a ReplicaManager"),
+)
+_EXECUTORS = (
+    ("Executors: ranges", "a task a core reads its offsets of log/ and decodes each record once"),
+    ("Shuffle", "large chunks of payloads, dealt out by topic id; marks go to all"),
+    ("Executors: shards", "a LogReplay of some topics, from its state on: changes as rows before and after"),
+    ("Executors: files", "the rows of each table as Parquet files, and the state for the next step"),
+)
+_DRIVER = (
+    ("Driver: what is of no topic", "brokers, configs, ACLs, quotas: a LogReplay of its own"),
+    (
+        "Driver: one commit a table",
+        "all files of the step, with the offset up to which the table is complete: exactly once",
+    ),
 )
 _WIDTH, _MARGIN, _GAP, _STEP, _LINE = 920, 12, 8, 20, 14
 _STYLE = """
@@ -91,8 +104,31 @@ def flow() -> str:
     return _svg(parts, int(3 * (height + _GAP) + 2 * _MARGIN - _GAP))
 
 
-def _arrow(left: float, top: float, right: float, bottom: float) -> str:
-    return f'<path d="M{left:.1f} {top:.1f} L{right:.1f} {bottom:.1f} m-6 -4 l6 4 l-6 4"/>'
+def spark_job() -> str:
+    """The SVG of a step of a Spark job."""
+    width, height, between = 203, 72, 28
+    parts: list[str] = []
+    for number, (title, text) in enumerate(_EXECUTORS):
+        left = _MARGIN + number * (width + between)
+        parts += _box((left, _MARGIN), (width, height), title, textwrap.wrap(text, int(width / 7)))
+        if number:
+            parts.append(_arrow(left - between + 3, _MARGIN + height / 2, left - 3, _MARGIN + height / 2))
+    top, wide = _MARGIN + height + 34, 2 * width + between
+    parts.append('<g class="flow">')
+    for number, (title, text) in enumerate(_DRIVER):
+        left = _MARGIN + number * (wide + between)
+        parts += _box((left, top), (wide, 58), title, textwrap.wrap(text, int(wide / 7)))
+    parts.append("</g>")
+    for box in (0, 3):  # what is of no topic goes to the driver, and the names of the files
+        middle = _MARGIN + box * (width + between) + width / 2
+        parts.append(_arrow(middle, _MARGIN + height + 3, middle, top - 3, down=True))
+    parts.append(_arrow(_MARGIN + wide + 3, top + 29, _MARGIN + wide + between - 3, top + 29))
+    return _svg(parts, top + 58 + _MARGIN)
+
+
+def _arrow(left: float, top: float, right: float, bottom: float, *, down: bool = False) -> str:
+    head = "m-4 -6 l4 6 l4 -6" if down else "m-6 -4 l6 4 l-6 4"
+    return f'<path d="M{left:.1f} {top:.1f} L{right:.1f} {bottom:.1f} {head}"/>'
 
 
 def _svg(parts: list[str], height: float) -> str:
@@ -123,7 +159,7 @@ def _box(at: tuple[float, float], size: tuple[float, float], title: str, lines: 
     return parts
 
 
-PICTURES = {"architecture.svg": architecture, "flow.svg": flow}
+PICTURES = {"architecture.svg": architecture, "flow.svg": flow, "spark-job.svg": spark_job}
 """The pictures by their file in docs/images."""
 
 if __name__ == "__main__":

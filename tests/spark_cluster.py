@@ -118,10 +118,6 @@ class SparkCluster:
         """Wait until the master knows `count` living workers, no more and no fewer."""
         self._await(lambda: self.state().get("aliveworkers") == count, f"{count} living workers")
 
-    def await_executors(self, count: int) -> None:
-        """Wait until the master's applications have `count` executors in all (each has one core)."""
-        self._await(lambda: self.state().get("coresused") == count, f"{count} executors")
-
     def state(self) -> dict[str, Any]:
         """What the master says of itself: `aliveworkers`, `coresused`, `activeapps`, …; nothing before it answers."""
         try:
@@ -141,8 +137,8 @@ class SparkCluster:
         """As `run_driver`, without waiting; a driver that has not answered at the end is killed."""
         environment = driver_environment() | self.known_to_driver
         driver = self._driver = self._driver or ClusterDriver.start(self._master_url, self.folder, environment)
-        driver.ask(module, arguments)
         try:
+            driver.ask(module, arguments)
             yield driver
         finally:
             if not driver.idle:

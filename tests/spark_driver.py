@@ -41,6 +41,7 @@ class ClusterDriver:
                 killed_with_parent(sys.executable, "-m", __name__, master),
                 cwd=Path(__file__).resolve().parents[1],
                 env=environment,
+                bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

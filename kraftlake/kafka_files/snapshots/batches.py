@@ -122,17 +122,18 @@ class _DataBatches:
         """Add many values; yields the complete batches."""
         import numpy as np
 
-        begins = self._cutter.beginnings(values.sizes.tolist())
-        count = len(values.sizes)
-        bounds = np.zeros(count + 1, np.int64)
-        np.cumsum(values.sizes, out=bounds[1:])
-        first, last = (begins[0], begins[-1]) if begins else (count, count)
-        self._extend(values.data, bounds[: first + 1])
-        if begins:
-            yield from self.close()
-        if first < last:
-            yield self._whole_batches(values.data, bounds[first : last + 1], np.array(begins[1:]) - first)
-        self._extend(values.data, bounds[last:])
+        held, self._open = self._open, []
+        self.offset -= len(held)
+        data = np.concatenate((np.frombuffer(b"".join(held), np.uint8), values.data))
+        sizes = np.concatenate((np.array([*map(len, held)], np.int64), values.sizes))
+        begins = [begin + len(held) for begin in self._cutter.beginnings(values.sizes.tolist())]
+        ends = np.array(begins[1:] if not held else begins, np.int64)
+        bounds = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=bounds[1:])
+        last = int(ends[-1]) if len(ends) else 0
+        if last:
+            yield self._whole_batches(data, bounds[: last + 1], ends)
+        self._extend(data, bounds[last:])
 
     def close(self) -> Iterator[RecordBatch]:
         """Yield the open batch, if any."""

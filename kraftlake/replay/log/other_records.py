@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -39,12 +41,13 @@ class OtherChange:
     image: MetadataImage
     messages: Sequence[AnyMessage]
 
-    @property
+    @cached_property
     def racks(self) -> dict[int, str | None]:
         """The racks of the brokers that get another one, by id: None for none, and for a broker that is gone."""
         cluster = self.change.cluster_delta
-        before = self.change.image.cluster.brokers
-        changed = {} if cluster is None else cluster.changed_brokers
+        if cluster is None:
+            return {}
+        before, changed = cluster.image.brokers, cluster.changed_brokers
         racks = {broker: None if now is None else now.rack for broker, now in changed.items()}
         return {broker: rack for broker, rack in racks.items() if rack != getattr(before.get(broker), "rack", None)}
 
@@ -75,9 +78,10 @@ class OtherRecords:
         if removed:
             places = sorted({*places, *removed})
         found, before = list[OtherChange](), self.image
-        for offset, group in groupby(places, key=lambda place: int(records.effective[place])):
+        effective = records.effective[places].tolist()
+        for offset, group in groupby(zip(effective, places, strict=True), key=itemgetter(0)):
             change, messages = MetadataDelta(self.image, of_log=True), list[AnyMessage]()
-            for place in group:
+            for _, place in group:
                 try:
                     _replay(change, messages, records, place, removed.get(place))
                 except RECORD_FAULTS as error:

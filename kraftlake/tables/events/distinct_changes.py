@@ -51,11 +51,12 @@ def event_columns(changes: PartitionChanges, rows: Any) -> PartitionColumns:
 
 def _numbers_of_lists(heaps: Heaps, starts: Any) -> Any:
     """A number (int64) for the lists at each place of the heaps; other lists have other numbers."""
-    known, which = np.unique(starts, return_inverse=True)
+    known = np.sort(starts)
+    known = known[np.diff(known, prepend=-1) > 0]  # np.unique would import numpy.ma
     in_base = int(np.searchsorted(known, len(heaps.base)))
     of_base = _numbers_in_heap(heaps.base, known[:in_base])
     of_added = _numbers_in_heap(heaps.added, known[in_base:] - len(heaps.base))
-    return np.concatenate((of_base, of_added + len(of_base)))[which.reshape(-1)]
+    return np.concatenate((of_base, of_added + len(of_base)))[np.searchsorted(known, starts)]
 
 
 def _numbers_in_heap(heap: Any, starts: Any) -> Any:

@@ -41,7 +41,8 @@ def non_topic_events(
     `show_secrets`.
     """
     before = deltas[0].image
-    for change in diff_entries(before, after, {part: _keys(deltas, *of) for part, of in _CHANGES.items()}):
+    keys = {part: named for part, of in _CHANGES.items() if (named := _keys(deltas, *of))}
+    for change in diff_entries(before, after, keys):
         if change.part == "acls":
             yield from _acl_events(change.key, before.acls, after.acls)
         else:
@@ -51,6 +52,8 @@ def non_topic_events(
 def _keys(deltas: Sequence[MetadataDelta], part: str, attribute: str) -> set[Any]:
     """The keys that deltas name in a part; those of credentials are the users of all mechanisms."""
     changes = [getattr(found, attribute) for delta in deltas if (found := getattr(delta, part)) is not None]
+    if not changes:
+        return set()
     return {*chain(*(chain(*each.values()) if part == "scram_delta" else each for each in changes))}
 
 

@@ -60,15 +60,17 @@ class EntityTable:
     keys: Callable[[MetadataImage], Iterable[Key]]
     look: Callable[[MetadataImage, Key], State | None]
     row: Callable[[Key, State], tuple[Any, ...]]
-    also_changed: Callable[[OtherChange], Iterable[Key]] = lambda _: ()
+    also_changed: Callable[[OtherChange], Iterable[Key]] | None = None
 
     def changes(self, chunk: DeltaChunk) -> Iterator[Changed]:
         """The states that deltas may have changed, by the offset at which they did."""
+        keys_of, also_changed = self.key_of_record, self.also_changed
         for other in chunk.others:
-            keys = [self.key_of_record[type(m)](m) for m in other.messages if type(m) in self.key_of_record]
-            states = {key: self.look(other.image, key) for key in (*keys, *self.also_changed(other))}
-            if states:
-                yield other.offset, other.time, states
+            keys = [keys_of[type(message)](message) for message in other.messages if type(message) in keys_of]
+            if also_changed is not None:
+                keys += also_changed(other)
+            if keys:
+                yield other.offset, other.time, {key: self.look(other.image, key) for key in keys}
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -41,15 +41,19 @@ class ClusterCounter:
         elections and those from the eligible replicas.
         """
         growth, elections = changes[:, :_GROWTH], changes[:, _GROWTH:]
-        brokers = {-1: (now := self.counts[:BROKERS])}
+        sums, places = [self.counts[:BROKERS].tolist()], list[int]()
         for other in others:
             if (cluster := other.change.cluster_delta) is not None:
+                now = sums[-1]
                 for id_, broker in cluster.changed_brokers.items():
-                    now = now + _counted(broker) - _counted(cluster.image.brokers.get(id_))
-                brokers[int(np.searchsorted(offsets, other.offset))] = now
-        newest = np.searchsorted([*brokers], np.arange(len(growth)), side="right") - 1
+                    shares = zip(now, _counted(broker), _counted(cluster.image.brokers.get(id_)), strict=True)
+                    now = [count + has - had for count, has, had in shares]
+                sums.append(now)
+                places.append(other.offset)
+        changed_at = np.searchsorted(offsets, np.array(places, np.int64))
+        newest = np.searchsorted(changed_at, np.arange(len(growth)), side="right")
         of_topics = self.counts[BROKERS:] + np.cumsum(growth, axis=0)
-        counts = np.concatenate((np.array([*brokers.values()])[newest], of_topics), axis=1)
+        counts = np.concatenate((np.array(sums, np.int64)[newest], of_topics), axis=1)
         changed = (np.diff(counts, axis=0, prepend=self.counts[None]) != 0).any(axis=1) | elections.any(axis=1)
         changed[0] |= with_first
         self.counts = counts[-1]
@@ -57,10 +61,11 @@ class ClusterCounter:
         return deltas, np.concatenate((counts[deltas], elections[deltas]), axis=1)
 
 
-def _counted(broker: BrokerRegistration | None) -> Any:
+def _counted(broker: BrokerRegistration | None) -> tuple[bool, bool, bool]:
     """The share of a broker in the counts of brokers."""
-    flags = (False,) * 3 if broker is None else (not broker.fenced, broker.fenced, broker.in_controlled_shutdown)
-    return np.array(flags, np.int64)
+    if broker is None:
+        return False, False, False
+    return not broker.fenced, broker.fenced, broker.in_controlled_shutdown
 
 
 def topic_counts(changes: PartitionChanges, deltas: int) -> Any:

@@ -8,7 +8,7 @@ commit with the offset. Files of lost or repeated tasks are part of no commit, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from kraftlake.replay.log.delta_chunk import ReplayState
     from kraftlake.tables.catch_up.table_run import Progress
+    from kraftlake.tables.lake_table import LakeTable
 
 STEP_RECORDS: Final = 2_000_000
 """The number of records in a step for each task that runs at a time."""
@@ -103,7 +104,8 @@ class TablesBacklog(ExecutorTables):
             low = min(behind.values(), key=lambda offset: -1 if offset is None else offset)
             group = [name for name, offset in behind.items() if offset == low]
             ahead = [offset for offset in covers.values() if offset is not None and (low is None or offset > low)]
-            phase = _Phase(spark, log, held=names, names=group, covers=low, step_records=step_records)
+            writers = [writer for writer in writers_of(group) if isinstance(writer, ChangesWriter)]
+            phase = _Phase(spark=spark, log=log, held=names, covers=low, step_records=step_records, writers=writers)
             rows.update(phase.run(min([last, *ahead]), after_step))
         if snapshots is not None:
             made = attrs.evolve(made, snapshots=tuple(snapshots.written), unwritable=snapshots.unwritable)
@@ -180,162 +182,154 @@ class _Snapshots:
         self.unwritable = None
 
 
+@attrs.define(kw_only=True)
 class _Phase:
-    """Tables that cover the same offset, and are updated to another one."""
+    """Tables that cover the same offset, and are updated to another one.
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        log: MetadataLog,
-        *,
-        held: Sequence[str],
-        names: Sequence[str],
-        covers: int | None,
-        step_records: int,
-    ) -> None:
-        """`held` are the tables of the run, `names` those that cover the offset `covers`."""
-        self._held = held
-        self._spark = spark
-        self._log = log
-        self._reader = LakeReader(log)
-        self._log_id = read_table(log.path / LOG_TABLE).metadata.id
-        self._covers = covers
-        self._step_records = step_records
-        self._writers = [writer for writer in writers_of(names) if isinstance(writer, ChangesWriter)]
-        self._tables = [writer.table(log.path) for writer in self._writers]
-        for table in self._tables:
-            table.go_on_from(covers)
-            table.create(self._log_id)
-        self._logger = get_logger(__name__).bind(lake=str(log.path), tables=",".join(names))
+    `held` are the tables of the run, `writers` those of the tables that cover the offset `covers`.
+    """
+
+    spark: SparkSession
+    log: MetadataLog
+    held: Sequence[str]
+    covers: int | None
+    step_records: int
+    writers: Sequence[ChangesWriter]
+    log_id: str = attrs.field(init=False)
+    tables: list[LakeTable] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.log_id = read_table(self.log.path / LOG_TABLE).metadata.id
+        self.tables = [writer.table(self.log.path) for writer in self.writers]
+        for table in self.tables:
+            table.go_on_from(self.covers)
+            table.create(self.log_id)
 
     def run(self, last: int, after_step: Callable[[ReplayState, Results], None]) -> dict[str, int]:
         """Advance to an offset, in steps, or to the end of the snapshot with which the tables begin, if that is later.
 
         Returns the number of rows of each table.
         """
-        load = self._covers is None and not has_beginning(self._reader)
-        if load:
-            at = snapshot_provenance(oldest_snapshot(self._reader))
+        load, reader = self.covers is None, LakeReader(self.log)
+        if load and not has_beginning(reader):
+            at = snapshot_provenance(oldest_snapshot(reader))
         else:
-            at = self._provenance(-1 if self._covers is None else self._covers)
+            at, load = self._provenance(-1 if self.covers is None else self.covers), False
         last = max(last, at.offset)
-        manifest = self._manifest(at.offset, last)
-        shards = self._spark.sparkContext.defaultParallelism if manifest is None else len(manifest.shards)
+        files = self._states(at.offset, last)
+        shards = len(files) - 1 if files else self.spark.sparkContext.defaultParallelism
         task = ShardTask(
-            lake=str(self._log.path),
-            holder=self._held[0],
-            tables=tuple(writer.description.name for writer in self._writers),
+            lake=str(self.log.path),
+            holder=self.held[0],
+            tables=tuple(table.name for table in self.tables),
             at=at,
             last=self._step_end(at.offset, last),
-            states=None if manifest is None else manifest.shards,
-            goes_on=self._covers is not None,
+            states=files[:-1],
+            goes_on=self.covers is not None,
             is_load=load,
         )
-        plan, done = self._first(task, shards)
-        driver: DriverStep | None = None
+        logger = get_logger(__name__).bind(lake=task.lake, tables=",".join(task.tables))
+        (base_at, done), driver = self._first(task, shards), None
         rows = dict.fromkeys(task.tables, 0)
         while True:
             with earliest(done.faults):
-                driver = driver or self._begun(task, plan, done, None if manifest is None else manifest.driver)
+                driver = driver or self._driver(task, base_at, done, files)
                 driver.take(parts_of_step(done.driver), CountChanges.joined(done.made))
             self._commit(done, task.last, rows, goes_on=task.last < last)
             at = self._provenance(task.last)
-            files = tuple(shard.state for shard in done.facts)
+            states = tuple(shard.state for shard in done.facts)
             state = driver.state(at)
-            self._keep(state, files, knows_since=_HISTORY in task.tables)
-            self._logger.info(
-                "step", offset=task.last, shards=shards, records=task.last - task.at.offset, decoded=step_size(done)[0]
-            )
+            self._keep(state, states)
+            records, decoded = task.last - task.at.offset, step_size(done)[0]
+            logger.info("step", offset=task.last, shards=shards, records=records, decoded=decoded)
             after_step(state, done)
             if task.last >= last:
                 break
-            task = attrs.evolve(
-                task, at=at, last=self._step_end(at.offset, last), states=files, is_load=False, goes_on=True
-            )
-            done = run_step(self._spark, self._with_step(ShardPlan(lake=task.lake, shards=shards), task), task)
-        for table in self._tables:
+            end = self._step_end(at.offset, last)
+            task = attrs.evolve(task, at=at, last=end, states=states, is_load=False, goes_on=True)
+            done = run_step(self.spark, self._with_step(ShardPlan(lake=task.lake, shards=shards), task), task)
+        for table in self.tables:
             table.finish()
         return rows
 
-    def _first(self, task: ShardTask, shards: int) -> tuple[ShardPlan, Results]:
+    def _first(self, task: ShardTask, shards: int) -> tuple[MetadataProvenance, Results]:
         """The first step; without states, those at its start are made of the newest sound snapshot and the log."""
-        if task.states is not None or task.at.offset < 0:
-            plan = self._with_step(ShardPlan(lake=task.lake, shards=shards), task)
-            return plan, run_step(self._spark, plan, task)
-        for made in plans(partial(plan_fold, self._log, task.at.offset, parallelism=shards, shards=shards)):
-            plan = self._with_step(made, task)
-            done = run_step(self._spark, plan, task)
+        made: Iterable[ShardPlan] = [ShardPlan(lake=task.lake, shards=shards)]
+        if not task.states and task.at.offset >= 0:
+            made = plans(partial(plan_fold, self.log, task.at.offset, parallelism=shards, shards=shards))
+        for plan in made:
+            done = run_step(self.spark, self._with_step(plan, task), task)
             if plan.is_sound(done.checks):
-                return plan, done
-        raise AssertionError("the plans end with one that has no base")
+                break
+        return plan.base_at, done
 
-    def _begun(self, task: ShardTask, plan: ShardPlan, done: Results, held: StateFile | None) -> DriverStep:
-        """The driver at the start of the first step: from the file that holds its state, or by its chunks."""
-        if held is not None:
-            state = read_state(self._log.path, held)
+    def _driver(
+        self, task: ShardTask, base_at: MetadataProvenance, done: Results, files: Sequence[StateFile]
+    ) -> DriverStep:
+        """The driver at the start of the first step: from the last of the files of states, or by its chunks."""
+        if files:
+            state = read_state(self.log.path, files[-1])
         else:
-            state = replayed(done.driver, plan.base_at, of_shard=False)[0].state
+            state = replayed(done.driver, base_at, of_shard=False)[0].state
         counts = [shard.begins_with for shard in done.facts]
-        return DriverStep(state.ending(task.at), self._writers, self._tables, counts, is_load=task.is_load)
+        return DriverStep(state.ending(task.at), self.writers, self.tables, counts, is_load=task.is_load)
 
     def _with_step(self, plan: ShardPlan, task: ShardTask) -> ShardPlan:
         """A plan with the records of a step, in which each shard has a task."""
-        plan = plan.with_log(self._log, Part.STEP, task.at.offset + 1, task.last, _ROWS_OF_A_PIECE)
+        plan = plan.with_log(self.log, Part.STEP, task.at.offset + 1, task.last, _ROWS_OF_A_PIECE)
         return attrs.evolve(plan, all_shards=True)
 
-    def _manifest(self, offset: int, last: int) -> StateManifest | None:
-        """The states after an offset, if they have all that the tables need, and suffice to continue to another offset.
+    def _states(self, offset: int, last: int) -> tuple[StateFile, ...]:
+        """The states of shards and driver after an offset, if they have all that the tables need, and suffice to go on.
 
         With more records than a task takes in a step, a cluster that has grown makes states for more shards.
         """
-        needs_since = any(table.name == _HISTORY for table in self._tables)
-        least = self._spark.sparkContext.defaultParallelism if last - offset > STEP_RECORDS else 1
-        for name in self._held if self._covers is not None else ():
-            found = read_manifest(self._log.path, name, self._log_id)
-            if found is None or found.offset != offset or found.driver is None or len(found.shards) < least:
+        needs_since = any(table.name == _HISTORY for table in self.tables)
+        least = self.spark.sparkContext.defaultParallelism if last - offset > STEP_RECORDS else 1
+        for name in self.held if self.covers is not None else ():
+            found = read_manifest(self.log.path, name, self.log_id)
+            if found is None or found.offset != offset or len(found.files) <= least:
                 continue
             if found.knows_since or not needs_since:
-                return found
-        return None
+                return found.files
+        return ()
 
     def _provenance(self, offset: int) -> MetadataProvenance:
         if offset < 0:
             return MetadataProvenance.EMPTY
-        provenance = provenance_at(self._log, offset)
+        provenance = provenance_at(self.log, offset)
         if not provenance.batch_aligned:
-            raise OffsetError(
-                f"the tables of {self._log.path} cover offsets up to {offset}, which is inside of a batch"
-            )
+            raise OffsetError(f"the tables of {self.log.path} cover offsets up to {offset}, which is inside of a batch")
         return provenance
 
     def _step_end(self, offset: int, last: int) -> int:
         """The last offset of the step after an offset: the end of a batch."""
-        end = offset + self._step_records
-        return last if end >= last else next(iter(self._log.batches(end, end))).last_offset
+        end = offset + self.step_records
+        return last if end >= last else next(iter(self.log.batches(end, end))).last_offset
 
     def _commit(self, done: Results, offset: int, rows: dict[str, int], *, goes_on: bool) -> None:
         """Commit the rows that shards and driver have made, table by table."""
-        for writer, table in zip(self._writers, self._tables, strict=True):
+        for writer, table in zip(self.writers, self.tables, strict=True):
             own, name = writer.drain_later(), table.name
-            rows[name] += own.num_rows + sum(shard.rows.get(name, 0) for shard in done.facts)
+            rows[name] += own.num_rows
             if not writer.of_topics:
                 table.append(own, offset, goes_on=goes_on)
                 continue
             files = [file for shard in done.facts for file in shard.files[name]]
+            rows[name] += sum(file.statistics.record_count for file in files if file.statistics is not None)
             if isinstance(table, HistoryTable):
                 files += [file for shard in done.facts for file in shard.open_files]
             elif own.num_rows:
                 files.append(table.write_file(own, offset))
             table.append_files(files, offset)
 
-    def _keep(self, state: ReplayState, shards: tuple[StateFile, ...], *, knows_since: bool) -> None:
-        """Keep the states for the next run."""
-        lake, offset = self._log.path, state.image.provenance.offset
+    def _keep(self, state: ReplayState, shards: tuple[StateFile, ...]) -> None:
+        """Keep the states for the next run; none if records can't express that of the driver."""
+        lake, holder, offset = self.log.path, self.held[0], state.image.provenance.offset
         try:
-            driver = write_state(lake, f"{self._held[0]}/{offset:020d}-driver", state)
+            files = (*shards, write_state(lake, f"{holder}/{offset:020d}-driver", state))
         except UnwritableMetadataError:
-            driver = None
-        manifest = StateManifest(
-            log_id=self._log_id, offset=offset, shards=shards, driver=driver, knows_since=knows_since
-        )
-        write_manifest(lake, self._held[0], manifest)
+            files = ()
+        knows_since = any(table.name == _HISTORY for table in self.tables)
+        manifest = StateManifest(log_id=self.log_id, offset=offset, files=files, knows_since=knows_since)
+        write_manifest(lake, holder, manifest)

@@ -14,7 +14,7 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
-from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, SnapshotPart, write_part
+from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, write_part
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
@@ -163,54 +163,38 @@ def _write(log: MetadataLog, at: int, fold: Fold) -> BuiltSnapshot:
         raise OffsetError(
             f"offset {at} is inside of a batch, and a snapshot is not: take {_batch_end(log, at)}, where it ends."
         )
-    names = fold.names
-    parts, facts, written = add_snapshot(log, fold.others.ending(provenance), names, fold.rows)
-    return BuiltSnapshot(
-        name=facts.name,
-        offset=at,
-        epoch=provenance.epoch,
-        records=sum(part.record_count for part in parts),
-        topics=names.num_rows,
-        partitions=sum(names["partitions"].to_pylist()),
-        written=written,
-        base=None if fold.plan.base is None else fold.plan.base.name,
-        shards=fold.plan.shards,
-    )
+    built = add_snapshot(log, fold.others.ending(provenance), fold.names, fold.rows)
+    base = None if fold.plan.base is None else fold.plan.base.name
+    return attrs.evolve(built, base=base, shards=fold.plan.shards)
 
 
-def add_snapshot(
-    log: MetadataLog, driver: ReplayState, names: pa.Table, folded: DataFrame
-) -> tuple[list[SnapshotPart], SnapshotFacts, bool]:
+def add_snapshot(log: MetadataLog, driver: ReplayState, names: pa.Table, folded: DataFrame) -> BuiltSnapshot:
     """Write a snapshot of the driver's state and of the topics in rows of CHUNK_SCHEMA, in one commit.
 
-    `names` (NAMES_SCHEMA) are those of the topics. Returns its files, its facts, and whether the lake lacked it. Raises
-    UnwritableMetadataError if the image's metadata.version can't express its content.
+    `names` (NAMES_SCHEMA) are those of the topics. Raises UnwritableMetadataError if the image's metadata.version can't
+    express its content.
     """
-    provenance = driver.image.provenance
+    at = driver.image.provenance
     image = attrs.evolve(driver.image, topics=TopicsImage.EMPTY)
     options = image.writer_options()
-    head = head_of(image, options, provenance, driver.quorum)
+    head = head_of(image, options, at, driver.quorum)
     ranges = ranges_of(names, head.end_offset)
     table = SnapshotTable.open_or_create(log.path / SNAPSHOTS_TABLE, log.disk)
-    files = TopicFiles(
-        lake=str(log.path), provenance=provenance, options=options, open_batch=head.open_batch, ranges=ranges
-    )
+    files = TopicFiles(lake=str(log.path), provenance=at, options=options, open_batch=head.open_batch, ranges=ranges)
     topics, last_sizes = files.write(folded)
-    tail = tail_of(
-        image,
-        options,
-        provenance,
-        head=head,
-        topic_records=sum(part.record_count for part in topics),
-        last_sizes=last_sizes,
+    count = sum(part.record_count for part in topics)
+    tail = tail_of(image, options, at, head=head, topic_records=count, last_sizes=last_sizes)
+    facts = SnapshotFacts(end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp)
+    first, last = (write_part(log.disk, table.path, rows, facts.end_offset, at.epoch) for rows in (head.rows, tail))
+    return BuiltSnapshot(
+        name=facts.name,
+        offset=at.offset,
+        epoch=at.epoch,
+        records=head.end_offset + count + tail.num_rows,
+        topics=names.num_rows,
+        partitions=sum(names["partitions"].to_pylist()),
+        written=table.add_parts([first, *topics, last], facts),
     )
-    end_offset = provenance.offset + 1
-    around = [write_part(log.disk, table.path, rows, end_offset, provenance.epoch) for rows in (head.rows, tail)]
-    parts = [around[0], *topics, around[1]]
-    facts = SnapshotFacts(
-        end_offset=end_offset, epoch=provenance.epoch, last_contained_log_timestamp=provenance.timestamp
-    )
-    return parts, facts, table.add_parts(parts, facts)
 
 
 def _batch_end(log: MetadataLog, offset: int) -> int:

@@ -14,6 +14,8 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.replay.log.delta_chunk import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import PartitionChanges, changes_of_image
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.reading.replay_base import check_covered
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.fold.frames import rows_frame, sound_plan
@@ -55,11 +57,8 @@ def local_changes_frame(
         raise UsageError(f"Local changes from offset {from_offset} to {to} run backwards.")
     if from_offset < -1:
         raise OffsetError(f"Offset {from_offset} is no offset to begin from: the lowest is -1, the empty image.")
-    if 0 <= from_offset < to and (from_offset + 1 < log.start_offset or to >= log.end_offset):
-        raise OffsetError(
-            f"the log of {log.path} holds offsets {log.start_offset} to {log.end_offset - 1}, "
-            f"so it can't tell all changes after offset {from_offset} up to {to}."
-        )
+    if from_offset >= 0:
+        check_covered(LakeReader(log), from_offset, to)
     before = to if from_offset < 0 else from_offset
     plan = sound_plan(spark, log, before, to=to, shards=shards, from_snapshot=from_snapshot)
     end = provenance_at(log, to)

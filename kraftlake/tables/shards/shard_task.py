@@ -36,12 +36,11 @@ class ShardDone:
 
     `files` are the files of each table by name, and `open_files` those of open rows; none is part of a table yet.
     `begins_with` are the counts of the shard's topics before the step, `topics` and `partitions` their numbers after
-    it, `rows` the number of rows in `files`, `records` and `size` the number and the bytes of the step's records.
+    it, `records` and `size` the number and the bytes of the step's records.
     """
 
     files: dict[str, list[AddFile]]
     open_files: list[AddFile]
-    rows: dict[str, int]
     state: StateFile
     begins_with: list[int]
     topics: int
@@ -55,9 +54,9 @@ class ShardTask:
     """A step as its shards know it: from the states after `at` to offset `last`; it can be sent to other processes.
 
     `tables` are the names of the tables that get rows, `holder` is the table whose folder gets the states. `states` are
-    the files of the shards' states; None: chunks of BASE and LOG come first, and make them. Partitions then are as they
-    are since `at`, unless `partition_history/` is among the tables and `goes_on`: it covers `at` and knows since when.
-    `is_load` is that of LogBegin.
+    the files of the shards' states; without, chunks of BASE and LOG come first, and make them. Partitions then are as
+    they are since `at`, unless `partition_history/` is among the tables and `goes_on`: it covers `at` and knows since
+    when. `is_load` is that of LogBegin.
     """
 
     lake: str
@@ -65,7 +64,7 @@ class ShardTask:
     holder: str
     at: MetadataProvenance
     last: int
-    states: tuple[StateFile, ...] | None = None
+    states: tuple[StateFile, ...] = ()
     goes_on: bool = False
     is_load: bool = False
 
@@ -79,7 +78,7 @@ class ShardTask:
         lake = lake_location(self.lake)
         files = _ShardFiles(lake, self.tables, self.last)
         replay, chunks = replayed(chunks, base_at, of_shard=True)
-        state = self._folded(replay, files) if self.states is None else read_state(lake, self.states[shard])
+        state = read_state(lake, self.states[shard]) if self.states else self._folded(replay, files)
         step = ShardStep(state.ending(self.at), files.writers, is_load=self.is_load)
         for part in parts_of_step(chunks):
             step.take([part])
@@ -89,7 +88,6 @@ class ShardTask:
         done = ShardDone(
             files=files.written,
             open_files=files.open_rows(),
-            rows=files.rows,
             state=write_state(lake, f"{self.holder}/{self.last:020d}-{shard:05d}", state),
             begins_with=step.begins_with,
             topics=state.image.topics.topic_count,
@@ -118,7 +116,6 @@ class _ShardFiles:
         self.writers: list[ChangesWriter] = made
         self.history = next((writer for writer in made if isinstance(writer, PartitionHistoryWriter)), None)
         self.written: dict[str, list[AddFile]] = {writer.description.name: [] for writer in made}
-        self.rows = dict.fromkeys(self.written, 0)
         self._tables = {writer.description.name: writer.table(lake) for writer in made}
         self._last = last
         self._written_at = self.size = self.records = 0
@@ -136,7 +133,6 @@ class _ShardFiles:
         for writer in self.writers:
             rows, name = writer.drain_later(), writer.description.name
             if rows.num_rows:
-                self.rows[name] += rows.num_rows
                 self.written[name].append(self._tables[name].write_file(rows, self._last))
 
     def open_rows(self) -> list[AddFile]:

@@ -152,11 +152,8 @@ def _rows(
     values = tuple(encode_value(message.message, message.version) for message in messages)
     if not values:
         return LOG_SCHEMA.empty_table(), open_batch
-    batches = []
-    for offset, value in enumerate(values, start=first_offset):
-        if cutter.begins(len(value)):
-            open_batch = offset
-        batches.append(open_batch)
+    begins = np.array(cutter.beginnings(map(len, values)), np.int64)
+    bases = np.append(open_batch, first_offset + begins)[np.searchsorted(begins, np.arange(len(values)), side="right")]
     batch = RecordBatch(
         base_offset=first_offset,
         epoch=provenance.epoch,
@@ -164,7 +161,7 @@ def _rows(
         values=values,
         timestamps=(provenance.timestamp,) * len(values),
     )
-    return with_batches(to_rows([batch]), batches), open_batch
+    return with_batches(to_rows([batch]), bases), int(bases[-1])
 
 
 def with_batches(rows: pa.Table, batches: Any) -> pa.Table:

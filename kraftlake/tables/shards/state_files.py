@@ -35,7 +35,7 @@ from kraftlake.replay.log.effective_records import records_of
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, LakeError
 from kraftlake.tables.table_locks import JOBS_FOLDER
 
-_FORMAT: Final = "kraftlake shards 3"
+_FORMAT: Final = "kraftlake shards 4"
 _MANIFEST: Final = "manifest.json"
 _CELL: Final = pa.large_binary()
 _NUMBERS: Final = ("since", "since_times", "held_sizes", "held_offsets")
@@ -51,23 +51,17 @@ class StateFile:
 
 @attrs.frozen(kw_only=True)
 class StateManifest:
-    """The states of all shards and of the driver after an offset of a log.
+    """The states of all shards, and then of the driver, after an offset of a log; no `files`: they are made anew.
 
-    `log_id` is the id of the log's table. `driver` is None if records can't express the state, which a run then has to
-    make anew. `knows_since`: the shards' states tell where the state of each partition began as `partition_history/`
-    does; those of tables without it may have begun with a snapshot, or before the table does.
+    `log_id` is the id of the log's table. `knows_since`: the shards' states tell where the state of each partition
+    began as `partition_history/` does; those of tables without it may have begun with a snapshot, or before the table
+    does.
     """
 
     log_id: str
     offset: int
-    shards: tuple[StateFile, ...]
-    driver: StateFile | None
+    files: tuple[StateFile, ...]
     knows_since: bool
-
-    @property
-    def files(self) -> tuple[StateFile, ...]:
-        """The files that it names."""
-        return (*self.shards, *([] if self.driver is None else [self.driver]))
 
 
 def write_state(lake: Location, name: str, state: ReplayState) -> StateFile:
@@ -138,8 +132,7 @@ def read_manifest(lake: Location, table: str, log_id: str) -> StateManifest | No
         form = json.loads((folder / _MANIFEST).read_bytes())
         if form.pop("format") != _FORMAT or form["log_id"] != log_id:
             return None
-        shards, driver = (StateFile(**file) for file in form.pop("shards")), form.pop("driver")
-        manifest = StateManifest(**form, shards=tuple(shards), driver=None if driver is None else StateFile(**driver))
+        manifest = StateManifest(**form | {"files": tuple(StateFile(**file) for file in form["files"])})
         if type(manifest.offset) is not int or not all(map(partial(_is_whole, lake, table), manifest.files)):
             return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):

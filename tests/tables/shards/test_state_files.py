@@ -30,7 +30,7 @@ IMAGE = attrs.evolve(MetadataImage.EMPTY, features=FeaturesImage(metadata_versio
 def lake(tmp_path: Path) -> Path:
     shards = tuple(write_state(tmp_path, f"{TABLE}/7-{shard}", ReplayState()) for shard in range(2))
     driver = write_state(tmp_path, f"{TABLE}/7-driver", ReplayState(image=IMAGE))
-    manifest = StateManifest(log_id=LOG, offset=7, shards=shards, driver=driver, knows_since=True)
+    manifest = StateManifest(log_id=LOG, offset=7, files=(*shards, driver), knows_since=True)
     write_manifest(tmp_path, TABLE, manifest)
     return tmp_path
 
@@ -42,10 +42,9 @@ def folder(lake: Path) -> Path:
 def test_a_manifest_and_its_files_are_read_as_they_were_written(lake: Path) -> None:
     manifest = read_manifest(lake, TABLE, LOG)
     assert manifest is not None
-    assert manifest.driver is not None
-    assert (manifest.offset, manifest.knows_since, len(manifest.shards)) == (7, True, 2)
-    assert read_state(lake, manifest.shards[1]).image.is_empty()
-    assert read_state(lake, manifest.driver).image.features == IMAGE.features
+    assert (manifest.offset, manifest.knows_since, len(manifest.files)) == (7, True, 3)
+    assert read_state(lake, manifest.files[1]).image.is_empty()
+    assert read_state(lake, manifest.files[2]).image.features == IMAGE.features
 
 
 def test_a_manifest_of_another_log_does_not_fit(lake: Path) -> None:
@@ -70,7 +69,7 @@ def test_a_manifest_of_files_that_are_not_whole_does_not_fit(lake: Path, number:
 
 
 def moved(form: dict[str, Any], name: str) -> dict[str, Any]:
-    return form | {"driver": form["driver"] | {"name": name}}
+    return form | {"files": [*form["files"][:2], form["files"][2] | {"name": name}]}
 
 
 @pytest.mark.parametrize(
@@ -83,13 +82,13 @@ def moved(form: dict[str, Any], name: str) -> dict[str, Any]:
         lambda form: form | {"format": "kraftlake shards 2"},
         lambda form: form | {"more": 1},
         lambda form: form | {"offset": "7"},
-        lambda form: form | {"shards": 3},
-        lambda form: form | {"shards": [5]},
-        lambda form: form | {"shards": [{"name": 5, "checksum": 1}]},
-        lambda form: form | {"driver": form["driver"] | {"checksum": "1"}},
+        lambda form: form | {"files": 3},
+        lambda form: form | {"files": [5]},
+        lambda form: form | {"files": [{"name": 5, "checksum": 1}]},
+        lambda form: form | {"files": [form["files"][0] | {"checksum": "1"}]},
         lambda form: moved(form, "/etc/hostname"),
-        lambda form: moved(form, f"{TABLE}/../{form['driver']['name']}"),
-        lambda form: moved(form, f"../state/{form['driver']['name']}"),
+        lambda form: moved(form, f"{TABLE}/../{form['files'][2]['name']}"),
+        lambda form: moved(form, f"../state/{form['files'][2]['name']}"),
         lambda form: moved(form, TABLE),
     ],
 )
@@ -108,5 +107,5 @@ def test_a_torn_manifest_does_not_fit(lake: Path, content: bytes) -> None:
 def test_what_a_manifest_does_not_name_is_deleted_with_the_next(lake: Path) -> None:
     manifest = read_manifest(lake, TABLE, LOG)
     assert manifest is not None
-    write_manifest(lake, TABLE, attrs.evolve(manifest, driver=None))
+    write_manifest(lake, TABLE, attrs.evolve(manifest, files=manifest.files[:2]))
     assert len([*folder(lake).iterdir()]) == 3

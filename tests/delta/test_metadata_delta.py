@@ -432,4 +432,3 @@ def test_elections_are_counted():
     delta.replay(attrs.evolve(change, leader=1))
     foo = delta.topics_delta.changed_topic(uuid_of(5))
     assert (foo.elr_elections, foo.unclean_elections) == ({0: 1}, {0: 2})
-    assert foo.new_partitions() == {}

@@ -75,7 +75,7 @@ class ChangedRows:
 
     def _add_to(self, deltas: dict[Uuid, TopicDelta], image: TopicsImage) -> None:
         """Add the partitions that are there to the changes of their topics."""
-        topics, partitions, _, _, flags, elections = self.columns
+        topics, partitions, _, _, _, elections = self.columns
         for at in range(len(self)):
             state = self.after(at)
             if state is None:
@@ -85,5 +85,8 @@ class ChangedRows:
                 before = image.get_topic_by_id(topic_id)
                 assert before is not None, "the image has the topic"
                 deltas[topic_id] = TopicDelta(before)
-            unclean, eligible, rewritten = elections[at, 0], elections[at, 1], bool(flags[at] & WRITTEN)
-            deltas[topic_id].take_over(partitions[at], state, rewritten=rewritten, unclean=unclean, eligible=eligible)
+            delta, partition = deltas[topic_id], partitions[at]
+            delta.partition_changes[partition] = state
+            for counts, count in ((delta.unclean_elections, elections[at, 0]), (delta.elr_elections, elections[at, 1])):
+                if count:
+                    counts[partition] = count

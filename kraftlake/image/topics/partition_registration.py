@@ -21,6 +21,10 @@ NO_LEADER_CHANGE: Final = -2
 """The leader in a PartitionChangeRecord that leaves leader and leader epoch unchanged."""
 NO_RECOVERY_STATE_CHANGE: Final = -1
 
+ELR_LOST: Final = "the eligible leader replicas of one or more partitions"
+DIRECTORIES_LOST: Final = "the log directories of one or more replicas"
+"""What records of an earlier metadata.version lack."""
+
 
 class LeaderRecoveryState(IntEnum):
     """Whether the leader still has to recover from an unclean election.
@@ -137,10 +141,10 @@ class PartitionRegistration:
         version = options.metadata_version
         with_elr = options.elr_enabled and version.is_elr_supported
         if not with_elr and (self.elr or self.last_known_elr):
-            options.handle_loss("the eligible leader replicas of one or more partitions")
+            options.handle_loss(ELR_LOST)
         with_directories = version.is_directory_assignment_supported
         if not with_directories and not self.all_migrating:
-            options.handle_loss("the log directories of one or more replicas")
+            options.handle_loss(DIRECTORIES_LOST)
         record = PartitionRecord(
             partition_id=partition_id,
             topic_id=topic_id,

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.partition_registration import DIRECTORIES_LOST, ELR_LOST
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.kernels import compiled
@@ -19,8 +20,6 @@ from kraftlake.records.serde import encode_value
 from kraftlake.records.uuid import Uuid
 from kraftlake.records.varint import uvarint
 
-ELR_LOST = "the eligible leader replicas of one or more partitions"
-DIRECTORIES_LOST = "the log directories of one or more replicas"
 _PARTITIONS_AT_ONCE = 65_536
 
 

@@ -35,6 +35,17 @@ from kraftlake.runtime.errors import ReplayError
 class ObjectTopicDelta(TopicDelta):
     """The change of one topic by records."""
 
+    def __init__(self, image: TopicImage) -> None:
+        super().__init__(image)
+        self._directories_rewritten: set[int] = set()
+        """The partitions whose directories a record has written since the base image, even if with the same ids."""
+
+    def changed_partitions(self) -> Iterator[ChangedPartition]:
+        """The partitions that records have changed."""
+        for number, state in self.partition_changes.items():
+            rewritten = number in self._directories_rewritten
+            yield ChangedPartition(self.name, self.id, number, self.image.partitions.get(number), state, rewritten)
+
     def replay_partition(self, record: PartitionRecord) -> None:
         """Set the whole state; ReplayError if the record contradicts itself."""
         registration = PartitionRegistration.from_record(record)

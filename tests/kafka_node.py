@@ -52,6 +52,11 @@ SMALL_NODE = {
     "num.io.threads": "2",
 }
 """The settings of every node, unless its own say otherwise."""
+FEW_PARTITIONS = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+"""Internal topics that are made soon: they have fifty partitions otherwise."""
 _START_TAKES_AT_MOST = 300.0  # seconds, on a busy machine
 _LOGGING = """
 appenders=console

@@ -14,7 +14,7 @@ from kraftlake.diagnosis.doctor.diagnosis import Diagnosis, diagnose
 from kraftlake.diagnosis.doctor.finding import Finding
 from tests.diagnosis.doctor.made import by_check
 from tests.kafka_node import KafkaNode, new_nodes
-from tests.replica_manager.kafka_follower import wait_for
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,  # a JVM

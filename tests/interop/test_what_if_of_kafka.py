@@ -16,8 +16,8 @@ from kraftlake.diagnosis.trial.what_if import WhatIf
 from kraftlake.image.metadata_image import MetadataImage
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.kafka_node import KafkaNode, started_nodes
-from tests.replica_manager.kafka_follower import wait_for
 from tests.server.controller import wire_requests as w
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,  # a JVM

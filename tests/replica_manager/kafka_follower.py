@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from kraftlake.controller.cluster.supported_features import SUPPORTED
 from kraftlake.delta.metadata_delta import MetadataDelta
@@ -54,15 +52,6 @@ from tests.replica_manager.brokers import Controller
 
 ID = 7
 PATIENCE = 180.0  # seconds until something is called stuck
-
-
-def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    """The first true value of `condition`."""
-    deadline = time.monotonic() + PATIENCE
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"in {PATIENCE} s: {what}"
-        time.sleep(0.05)
-    return value
 
 
 @contextmanager

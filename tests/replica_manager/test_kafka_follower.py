@@ -27,7 +27,8 @@ from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
 from kraftlake.replica_manager.partition.leader import FetchParams, FetchPartition
 from tests.at_least_one import at_least_one
 from tests.kafka_node import KafkaNode, started_node
-from tests.replica_manager.kafka_follower import ID, PATIENCE, KafkaFollower, forwarding, wait_for
+from tests.replica_manager.kafka_follower import ID, PATIENCE, KafkaFollower, forwarding
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,

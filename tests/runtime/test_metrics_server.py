@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
@@ -14,8 +14,7 @@ from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
 from kraftlake.runtime.metrics_server import MetricsServer
 from tests.at_least_one import at_least_one
-
-PATIENCE_SECONDS = 60.0
+from tests.waiting import PATIENCE, wait_for
 
 
 def registry() -> MetricsRegistry:
@@ -70,24 +69,16 @@ def threads() -> int:
     return sum("process_request_thread" in thread.name for thread in threading.enumerate())
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come to that"
-        time.sleep(0.01)
-
-
 @contextmanager
 def idle_clients(server: MetricsServer, count: int) -> Iterator[list[socket.socket]]:
     """Clients that have connected and say nothing, or not all."""
     before = threads()
     with ExitStack() as stack:
         made = [
-            stack.enter_context(socket.create_connection((server.host, server.port), PATIENCE_SECONDS))
-            for _ in range(count)
+            stack.enter_context(socket.create_connection((server.host, server.port), PATIENCE)) for _ in range(count)
         ]
         made[0].sendall(b"GET /metrics HTT")
-        until(lambda: threads() == before + count)
+        wait_for(lambda: threads() == before + count)
         yield made
 
 
@@ -97,7 +88,7 @@ def test_clients_that_say_nothing_are_cut_off_and_hold_no_thread(monkeypatch: py
     with MetricsServer(registry()) as server, idle_clients(server, 3) as clients:
         for client in at_least_one(clients):
             assert client.recv(1) == b""
-        until(lambda: threads() == before)
+        wait_for(lambda: threads() == before)
         assert "currentcontrollerid 3.0" in scraped(server)
 
 
@@ -111,7 +102,7 @@ def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(monkeypatch: pytest.
                 time.sleep(0.05)
                 assert threads() <= before + 1
             pytest.fail("it is served for ever")
-        until(lambda: threads() == before)
+        wait_for(lambda: threads() == before)
 
 
 def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,17 +112,17 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: pytest.M
     made.gauge(MetricName("kafka.server", "MetadataLoader", "Many"), "Too much for the buffers.", lambda: values)
     with MetricsServer(made) as server, idle_clients(server, 1) as (client,):
         client.sendall(b"P/1.0\r\n\r\n")
-        until(lambda: threads() == 0)
+        wait_for(lambda: threads() == 0)
 
 
 def test_more_clients_than_a_few_are_refused_until_others_have_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_server, "_AT_ONCE", 3)
     with MetricsServer(registry()) as server:
         with idle_clients(server, 3):
-            with socket.create_connection((server.host, server.port), PATIENCE_SECONDS) as refused:
+            with socket.create_connection((server.host, server.port), PATIENCE) as refused:
                 assert refused.recv(1_000).startswith(b"HTTP/1.0 503 ")
             assert threads() == 3
-        until(lambda: threads() == 0)
+        wait_for(lambda: threads() == 0)
         assert "currentcontrollerid 3.0" in scraped(server)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -17,8 +15,8 @@ from kraftlake.server.cluster_up.cluster_plan import ClusterPlan, NodeKind
 from kraftlake.server.node_config import NodeSettings
 from tests.server.broker.lake_cluster import format_lake
 from tests.server.node_process import KilledNode
+from tests.waiting import PATIENCE, wait_for
 
-PATIENCE = 60.0
 QUICK = {
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
@@ -84,16 +82,6 @@ class LakeProcesses:
             return kraftlake.open(self.lake).image()
         return MetadataImage.EMPTY
 
-    def wait_for(self, holds: Callable[[], Any], what: str, *, patience: float = PATIENCE) -> Any:
-        """The first true answer."""
-        deadline = time.monotonic() + patience
-        while time.monotonic() < deadline:
-            found = holds()
-            if found:
-                return found
-            time.sleep(0.2)  # as a rule the question reads the lake
-        raise AssertionError(f"waited {patience} s in vain: {what}")
-
     def await_alive(self) -> None:
         """Wait until all brokers that run are unfenced."""
 
@@ -104,4 +92,4 @@ class LakeProcesses:
             running = [node.id for node in self.brokers if node.is_running]
             return all(id_ in known and not known[id_].fenced for id_ in running)
 
-        self.wait_for(alive, "all brokers are unfenced")
+        wait_for(alive, "all brokers are unfenced")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kraftlake.server.cluster_up.node_process import NodeProcess
-from tests.replica_manager.kafka_follower import PATIENCE, wait_for
+from tests.waiting import PATIENCE, wait_for
 
 
 class KilledNode(NodeProcess):

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kraftlake.runtime.metrics_server import MetricsServer
 from kraftlake.server.follow_config import FollowConfig
 from kraftlake.server.follow_service import FollowService
-
-PATIENCE_SECONDS = 120.0
-"""Until something is called stuck."""
 
 
 class Scraped:
@@ -47,10 +43,3 @@ def following(config: FollowConfig, *, upkeep_seconds: float = 3600.0) -> Iterat
         finally:
             stop.set()
             thread.join()
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come to that"
-        time.sleep(0.02)

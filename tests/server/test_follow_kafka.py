@@ -16,7 +16,8 @@ from kraftlake.records.batch import encode_batch
 from kraftlake.server.follow_config import ClusterConfig, FollowConfig
 from tests.at_least_one import at_least_one
 from tests.kafka_node import KafkaNode, started_node
-from tests.server.services import following, until
+from tests.server.services import following
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,
@@ -53,19 +54,19 @@ def test_four_are_followed_on_while_one_is_killed_and_it_is_followed_again(tmp_p
         with following(config, upkeep_seconds=5.0) as scraped:
             for number, node in enumerate(nodes):
                 create(node, "before")
-                until(lambda n=number: scraped.value(TOPICS, f"c{n}") == 1)  # type: ignore[misc]
+                wait_for(lambda n=number: scraped.value(TOPICS, f"c{n}") == 1)  # type: ignore[misc]
             nodes[2].kill()
-            until(lambda: scraped.state("c2") == "waiting")
+            wait_for(lambda: scraped.state("c2") == "waiting")
             for number, node in enumerate(nodes):
                 if number != 2:
                     create(node, "meanwhile")
-                    until(lambda n=number: scraped.value(TOPICS, f"c{n}") == 2)  # type: ignore[misc]
+                    wait_for(lambda n=number: scraped.value(TOPICS, f"c{n}") == 2)  # type: ignore[misc]
                     assert scraped.value("kraftlake_follow_up", f"c{number}") == 1
             nodes[2].start()
             create(nodes[2], "after")
-            until(lambda: scraped.value(TOPICS, "c2") == 2)
+            wait_for(lambda: scraped.value(TOPICS, "c2") == 2)
             assert scraped.state("c2") == "following"
-            until((tmp_path / "lake-0" / "events" / "_delta_log").exists)
+            wait_for((tmp_path / "lake-0" / "events" / "_delta_log").exists)
         for number, node in at_least_one(enumerate(nodes)):
             node.stop()
             log = MetadataLog.open(tmp_path / f"lake-{number}")

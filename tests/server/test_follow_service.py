@@ -16,7 +16,8 @@ from kraftlake.server import cluster_follower
 from kraftlake.server.follow_config import ClusterConfig, FollowConfig
 from tests.replay.made_logs import topic
 from tests.server.fake_clusters import FakeCluster, small_log
-from tests.server.services import PATIENCE_SECONDS, following, until
+from tests.server.services import following
+from tests.waiting import PATIENCE, wait_for
 
 OFFLINE = r.PartitionChangeRecord(partition_id=0, topic_id=topic(0).topic_id, leader=-1)
 OUT_OF_SYNC = r.PartitionChangeRecord(partition_id=0, topic_id=topic(1).topic_id, isr=(1,))
@@ -48,16 +49,16 @@ def log_in(lake: Path) -> list[RecordBatch]:
 
 def test_one_cluster_is_killed_and_comes_back_while_four_go_on(tmp_path: Path) -> None:
     with clusters(5) as fakes, following(config_of(fakes, tmp_path)) as scraped:
-        until(lambda: sum(scraped.value("kraftlake_follow_up", f"c{n}") or 0 for n in range(5)) == 5)
+        wait_for(lambda: sum(scraped.value("kraftlake_follow_up", f"c{n}") or 0 for n in range(5)) == 5)
         fakes[2].dead = True
-        until(lambda: scraped.state("c2") == "waiting")
+        wait_for(lambda: scraped.state("c2") == "waiting")
         for fake in fakes:
             fake.append(OFFLINE)
             fake.append(MIN_ISR)
             fake.append(OUT_OF_SYNC, FENCED)
         offline = "kafka_controller_kafkacontroller_offlinepartitionscount"
         for name in ("c0", "c1", "c3", "c4"):
-            until(lambda name=name: scraped.value("kafka_controller_kafkacontroller_fencedbrokercount", name) == 1)
+            wait_for(lambda name=name: scraped.value("kafka_controller_kafkacontroller_fencedbrokercount", name) == 1)
             assert scraped.value("kraftlake_follow_up", name) == 1
             assert scraped.value(offline, name) == 1
             assert scraped.value("kraftlake_follow_under_min_isr_partitions", name) == 1
@@ -65,12 +66,12 @@ def test_one_cluster_is_killed_and_comes_back_while_four_go_on(tmp_path: Path) -
             assert scraped.value("kraftlake_follow_last_offset", name) == fakes[0].end_offset - 1
             assert scraped.value("kraftlake_follow_leader_epoch", name) == 1
             assert scraped.value("kraftlake_follow_reconnects", name) == 0
-            assert 0 <= (scraped.value("kraftlake_follow_lag_seconds", name) or -1) < PATIENCE_SECONDS
+            assert 0 <= (scraped.value("kraftlake_follow_lag_seconds", name) or -1) < PATIENCE
         assert scraped.value("kraftlake_follow_up", "c2") == 0
         assert scraped.value(offline, "c2") == 0
         fakes[2].dead = False
-        until(lambda: scraped.value(offline, "c2") == 1)
-        until(lambda: scraped.state("c2") == "following")
+        wait_for(lambda: scraped.value(offline, "c2") == 1)
+        wait_for(lambda: scraped.state("c2") == "following")
         assert (scraped.value("kraftlake_follow_reconnects", "c2") or 0) > 0
     for number, fake in enumerate(fakes):
         log = MetadataLog.open(tmp_path / f"c{number}")
@@ -80,10 +81,10 @@ def test_one_cluster_is_killed_and_comes_back_while_four_go_on(tmp_path: Path) -
 def test_a_lake_of_another_log_is_left_alone_and_no_one_elses_trouble(tmp_path: Path) -> None:
     with clusters(2) as fakes:
         with following(config_of(fakes, tmp_path)) as scraped:
-            until(lambda: scraped.state("c0") == scraped.state("c1") == "following")
+            wait_for(lambda: scraped.state("c0") == scraped.state("c1") == "following")
         before = log_in(tmp_path / "c0")
     with clusters(2, small_log(3)) as fakes, following(config_of(fakes[::-1], tmp_path)) as scraped:
-        until(lambda: scraped.state("c0") == scraped.state("c1") == "stopped")
+        wait_for(lambda: scraped.state("c0") == scraped.state("c1") == "stopped")
     assert log_in(tmp_path / "c0") == before
 
 
@@ -91,12 +92,12 @@ def test_a_cluster_that_lost_what_the_lake_lacks_stops_alone(tmp_path: Path) -> 
     with clusters(2) as fakes:
         config = config_of(fakes, tmp_path)
         with following(config) as scraped:
-            until(lambda: scraped.state("c0") == scraped.state("c1") == "following")
+            wait_for(lambda: scraped.state("c0") == scraped.state("c1") == "following")
         fakes[0].delete_log_and_go_on()
         fakes[1].append(OFFLINE)
         with following(config) as scraped:
-            until(lambda: scraped.state("c0") == "stopped")
-            until(lambda: scraped.value("kraftlake_follow_last_offset", "c1") == fakes[1].end_offset - 1)
+            wait_for(lambda: scraped.state("c0") == "stopped")
+            wait_for(lambda: scraped.value("kraftlake_follow_last_offset", "c1") == fakes[1].end_offset - 1)
             assert scraped.value("kraftlake_follow_up", "c0") == 0
 
 
@@ -104,9 +105,9 @@ def test_a_lake_that_can_not_be_written_is_tried_again(tmp_path: Path, monkeypat
     monkeypatch.setattr(cluster_follower, "_FIRST_PAUSE", 0.05)
     (tmp_path / "c0").write_text("in the way")
     with clusters(2) as fakes, following(config_of(fakes, tmp_path)) as scraped:
-        until(lambda: scraped.state("c0") == "retrying" and scraped.state("c1") == "following")
+        wait_for(lambda: scraped.state("c0") == "retrying" and scraped.state("c1") == "following")
         (tmp_path / "c0").unlink()
-        until(lambda: scraped.state("c0") == "following")
+        wait_for(lambda: scraped.state("c0") == "following")
         assert (scraped.value("kraftlake_follow_restarts", "c0") or 0) >= 1
 
 
@@ -114,19 +115,19 @@ def test_a_cluster_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     with clusters(2) as fakes:
         fakes[0].dead = True
         with following(config_of(fakes, tmp_path)) as scraped:
-            until(lambda: scraped.state("c0") == "waiting" and scraped.state("c1") == "following")
+            wait_for(lambda: scraped.state("c0") == "waiting" and scraped.state("c1") == "following")
             assert scraped.value("kraftlake_follow_lag_seconds", "c0") is None
             fakes[0].dead = False
-            until(lambda: scraped.state("c0") == "following")
+            wait_for(lambda: scraped.state("c0") == "following")
     assert log_in(tmp_path / "c0") == log_in(tmp_path / "c1")
 
 
 def test_a_log_that_can_not_be_replayed_is_followed_and_not_counted(tmp_path: Path) -> None:
     with clusters(1) as (fake,), following(config_of([fake], tmp_path)) as scraped:
-        until(lambda: scraped.value("kafka_controller_kafkacontroller_globaltopiccount", "c0") == 2)
+        wait_for(lambda: scraped.value("kafka_controller_kafkacontroller_globaltopiccount", "c0") == 2)
         fake.append(r.RemoveTopicRecord(topic_id=Uuid(b"there is no such")))
-        until(lambda: scraped.value("kraftlake_follow_last_offset", "c0") == fake.end_offset - 1)
-        until(lambda: scraped.value("kafka_controller_kafkacontroller_globaltopiccount", "c0") is None)
+        wait_for(lambda: scraped.value("kraftlake_follow_last_offset", "c0") == fake.end_offset - 1)
+        wait_for(lambda: scraped.value("kafka_controller_kafkacontroller_globaltopiccount", "c0") is None)
         assert scraped.state("c0") == "following"
 
 
@@ -138,9 +139,9 @@ def test_tables_are_kept_up_in_turn(tmp_path: Path) -> None:
         return sorted(table.column("leader").to_pylist())
 
     with clusters(2) as fakes, following(config_of(fakes, tmp_path, tables=True), upkeep_seconds=0.2) as scraped:
-        until(lambda: scraped.state("c0") == scraped.state("c1") == "following")
+        wait_for(lambda: scraped.state("c0") == scraped.state("c1") == "following")
         fakes[1].append(OFFLINE)
         for name, expected in (("c0", [1, 1]), ("c1", [-1, 1, 1])):
-            until((tmp_path / name / "partition_history" / "_delta_log" / f"{0:020}.json").exists)
-            until(lambda name=name, expected=expected: leaders(tmp_path / name) == expected)
+            wait_for((tmp_path / name / "partition_history" / "_delta_log" / f"{0:020}.json").exists)
+            wait_for(lambda name=name, expected=expected: leaders(tmp_path / name) == expected)
     assert MetadataLog.open(tmp_path / "c0").snapshots()

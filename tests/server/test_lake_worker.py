@@ -14,7 +14,8 @@ from kraftlake.server import lake_worker
 from kraftlake.server.follow_config import ClusterConfig, FollowConfig
 from tests.replay.made_logs import partition, topic
 from tests.server.fake_clusters import FakeCluster, small_log
-from tests.server.services import following, until
+from tests.server.services import following
+from tests.waiting import wait_for
 
 
 def test_a_lake_gets_a_snapshot_as_its_log_grows_but_none_within_a_transaction(
@@ -25,14 +26,14 @@ def test_a_lake_gets_a_snapshot_as_its_log_grows_but_none_within_a_transaction(
     with cluster.serving():
         config = ClusterConfig(name="c", bootstrap=cluster.bootstrap, lake=str(tmp_path / "lake"))
         with following(FollowConfig(clusters=(config,)), upkeep_seconds=0.05) as scraped:
-            until(lambda: scraped.state("c") == "following")
+            wait_for(lambda: scraped.state("c") == "following")
             cluster.append(r.BeginTransactionRecord(name="a long one"))
             for number in range(5, 12):
                 cluster.append(topic(number), partition(number))
-            until(lambda: scraped.value("kraftlake_follow_last_offset", "c") == cluster.end_offset - 1)
+            wait_for(lambda: scraped.value("kraftlake_follow_last_offset", "c") == cluster.end_offset - 1)
             assert not MetadataLog.open(tmp_path / "lake").snapshots()
             cluster.append(r.EndTransactionRecord())
-            until(lambda: MetadataLog.open(tmp_path / "lake").snapshots())
+            wait_for(lambda: MetadataLog.open(tmp_path / "lake").snapshots())
     (snapshot,) = MetadataLog.open(tmp_path / "lake").snapshots()
     reader = LakeReader(MetadataLog.open(tmp_path / "lake"))
     at = snapshot.end_offset - 1
@@ -49,9 +50,9 @@ def test_a_fault_in_one_lake_is_logged_and_tried_again(tmp_path: Path, capsys: p
     with cluster.serving():
         config = ClusterConfig(name="c", bootstrap=cluster.bootstrap, lake=str(lake), tables=True)
         with following(FollowConfig(clusters=(config,)), upkeep_seconds=3600.0) as scraped:
-            until(lambda: scraped.state("c") == "following")
+            wait_for(lambda: scraped.state("c") == "following")
         (lake / "events").write_text("in the way")
         with following(FollowConfig(clusters=(config,)), upkeep_seconds=0.05) as scraped:
-            until(lambda: "tables_failed" in capsys.readouterr().err)
+            wait_for(lambda: "tables_failed" in capsys.readouterr().err)
             (lake / "events").unlink()
-            until((lake / "events" / "_delta_log").exists)
+            wait_for((lake / "events" / "_delta_log").exists)

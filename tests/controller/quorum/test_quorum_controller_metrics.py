@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +9,8 @@ from kraftlake.controller.quorum.quorum_controller_metrics import KEPT, QuorumCo
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.clock import ManualClock, SystemClock
 from kraftlake.runtime.metrics import MetricsRegistry
-from tests.controller.quorum.test_quorum_controller import PATIENCE, controller, create, eventually, start_broker
+from tests.controller.quorum.test_quorum_controller import controller, create, eventually, start_broker
+from tests.waiting import PATIENCE, wait_for
 
 CONTROLLER = "kafka.controller:type=KafkaController,name="
 QUEUE = "kafka.controller:type=ControllerEventManager,name="
@@ -54,10 +53,7 @@ def test_a_standby_updates_its_metrics(lake: Path) -> None:
 
 
 def eventually_equal(question: Callable[[], int], expected: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while question() != expected:
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
+    wait_for(lambda: question() == expected, expected)
 
 
 def test_ages_are_measured_by_the_clock() -> None:

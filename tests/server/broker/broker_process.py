@@ -12,8 +12,8 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from tests.ports import free_ports
-from tests.replica_manager.kafka_follower import wait_for
 from tests.server.node_process import KilledNode
+from tests.waiting import wait_for
 
 
 def image_of(controller: str) -> MetadataImage:

@@ -33,7 +33,8 @@ from tests.interop.jars import kafka_tools_jars
 from tests.kafka_node import KafkaNode, started_nodes
 from tests.ports import free_ports
 from tests.replica_manager.kafka_follower import PATIENCE
-from tests.server.broker.broker_process import BrokerProcess, wait_for
+from tests.server.broker.broker_process import BrokerProcess
+from tests.waiting import wait_for
 
 CONTROLLERS, BROKERS = (101, 102, 103), (1, 2)
 SETTINGS = {

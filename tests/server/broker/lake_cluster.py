@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +19,8 @@ from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.controller.controller_server import ControllerServer
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
 from tests.controller.controlled_cluster import CLUSTER_ID
+from tests.waiting import PATIENCE, wait_for
 
-PATIENCE = 60.0
 QUICK = {"broker.heartbeat.interval.ms": "300", "replica.fetch.backoff.ms": "100"}
 SESSION = {"broker.session.timeout.ms": "3000", "controller.quorum.fetch.timeout.ms": "1000"}
 
@@ -99,16 +98,14 @@ class LakeCluster:
         return AdminClient({"bootstrap.servers": self.brokers, "socket.timeout.ms": 10_000})
 
     def wait_for(self, holds: Callable[[], Any], what: str = "") -> Any:
-        """The first true answer."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
+        """The first true answer, while no member has ended by an error."""
+
+        def checked() -> Any:
             for member in self.members.values():
                 member.check()
-            found = holds()
-            if found:
-                return found
-            time.sleep(0.02)
-        raise AssertionError(f"waited {PATIENCE} s in vain for {what or holds}")
+            return holds()
+
+        return wait_for(checked, what)
 
     def await_unfenced(self, *ids: int) -> None:
         """Wait until these brokers are alive for each of them."""

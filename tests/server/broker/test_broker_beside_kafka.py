@@ -27,19 +27,19 @@ from confluent_kafka.admin import (
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.node_connector import NodeConnector
-from tests.kafka_node import SMALL_LOG, KafkaNode, started_node
+from tests.kafka_node import FEW_PARTITIONS, SMALL_LOG, KafkaNode, started_node
 from tests.replica_manager.kafka_follower import PATIENCE
 from tests.server.broker.broker_process import (
     BrokerProcess,
     image_of,
     partition_of,
     segments,
-    wait_for,
 )
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-KILLS = 100 if LONG else 4
+KILLS = 100 if LONG else 2
 SESSION = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "100"}
 NODE = {
     "log.segment.bytes": "1048576",
@@ -51,7 +51,7 @@ PLAIN, LZ4, ZSTD, TXN = (TopicPartition(name, 0) for name in ("plain", "lz4", "z
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    with started_node(tmp_path_factory.mktemp("kafka"), settings=SMALL_LOG | SESSION | NODE) as node:
+    with started_node(tmp_path_factory.mktemp("kafka"), settings=SMALL_LOG | FEW_PARTITIONS | SESSION | NODE) as node:
         produce(
             node, create(node, "first", [1]), 1, **{"transactional.id": "first"}
         )  # their topic is on this node alone

@@ -20,10 +20,11 @@ from kraftlake.kafka_files.node.meta_properties import read_properties
 from kraftlake.replica_manager.logs.disk.log_directory import HIGH_WATERMARKS
 from tests.at_least_one import at_least_one
 from tests.interop.restored_nodes import Record, consumed
-from tests.server.broker.broker_process import BrokerProcess, wait_for
+from tests.server.broker.broker_process import BrokerProcess
 from tests.server.broker.cluster import BROKERS, Cluster, started_cluster
 from tests.server.broker.load import Load, write
 from tests.server.broker.on_disk import bytes_of, check_with_kafka, checkpoint, folder_of, state_of
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,

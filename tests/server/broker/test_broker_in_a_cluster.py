@@ -14,7 +14,6 @@ from confluent_kafka import TopicPartition as ClientPartition
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from tests.interop.restored_nodes import consumed, produced
 from tests.kafka_node import KafkaNode
-from tests.server.broker.broker_process import wait_for
 from tests.server.broker.cluster import Cluster, started_cluster
 from tests.server.broker.load import Load, write, write_transactions
 from tests.server.broker.on_disk import (
@@ -26,6 +25,7 @@ from tests.server.broker.on_disk import (
     segments_of,
     state_of,
 )
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,

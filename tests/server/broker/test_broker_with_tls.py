@@ -20,7 +20,8 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from tests.certificates import PASSWORD, authority, issued
 from tests.kafka_node import started_node
 from tests.replica_manager.kafka_follower import PATIENCE
-from tests.server.broker.broker_process import BrokerProcess, partition_of, segments, wait_for
+from tests.server.broker.broker_process import BrokerProcess, partition_of, segments
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,

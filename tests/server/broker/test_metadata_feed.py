@@ -14,7 +14,7 @@ from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.test_quorum_observer import quorum_of
-from tests.server.broker.broker_process import wait_for
+from tests.waiting import wait_for
 
 
 class FaultyLoader:

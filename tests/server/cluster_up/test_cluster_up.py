@@ -52,7 +52,7 @@ class Seen:
             self.ended += [node.plan.name for node in self._up.newly_ended()]
             if holds(state):
                 return state
-            time.sleep(0.05)
+            time.sleep(0.15)
         raise AssertionError(f"waited in vain until {what}: {self.states}")
 
 

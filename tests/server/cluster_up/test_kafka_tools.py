@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.interop.kafka_tools import KafkaTools
-from tests.replica_manager.kafka_follower import PATIENCE, wait_for
+from tests.waiting import PATIENCE, wait_for
 
 pytestmark = [
     pytest.mark.spark,  # a JVM

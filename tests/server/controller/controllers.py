@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,13 @@ from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.ports import free_ports
 from tests.server.node_process import KilledNode
+from tests.waiting import wait_for
 
 PATIENCE = 60.0  # seconds until something is called stuck
 QUICK = {"controller.quorum.fetch.timeout.ms": "300", "metadata.max.idle.interval.ms": "100"}
 """A standby claims the log within a second."""
+PROCESSES = {"controller.quorum.fetch.timeout.ms": "1500"}
+"""Of processes, which a busy machine may leave waiting for a second: nobody takes over from one that lives."""
 
 
 def new_lake(path: Path, cluster_id: str = CLUSTER_ID) -> Path:
@@ -34,15 +36,6 @@ def new_lake(path: Path, cluster_id: str = CLUSTER_ID) -> Path:
     contents = Contents(snapshots=[(bootstrap, bootstrap.batches())])
     MetadataLog.create(path, cluster_id, "controlled", contents=contents, durability="os")
     return path
-
-
-def await_(holds: Callable[[], Any], what: str) -> Any:
-    """Wait until it holds; returns what it returned."""
-    deadline = time.monotonic() + PATIENCE
-    while not (found := holds()):
-        assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain: {what}"
-        time.sleep(0.02)
-    return found
 
 
 @attrs.define(kw_only=True)
@@ -84,7 +77,7 @@ class ControllerThread:
                 and node.node_id in node.view.image.cluster.controllers
             )
 
-        await_(leads, "the controller leads")
+        wait_for(leads, "the controller leads")
 
     def end(self) -> None:
         """Stop it, and wait."""
@@ -115,16 +108,21 @@ def started_controller(lake: Path, node_id: int = 100, **settings: str) -> Itera
     made = ControllerThread(server=server, stop=stop, thread=threading.Thread(target=run, daemon=True), faults=faults)
     made.thread.start()
     try:
-        await_(lambda: server.node is not None or faults, "the controller has started")
+        wait_for(lambda: server.node is not None or faults, "the controller has started")
         yield made
     finally:
         made.end()
 
 
 def controller_process(lake: Path, folder: Path, node_id: int) -> KilledNode:
-    """`kraftlake controller` as a process, with quick elections; not started."""
+    """`kraftlake controller` as a process; not started."""
     (port,) = free_ports(1)
     plan = NodePlan(
-        kind=NodeKind.CONTROLLER, id=node_id, lake=str(lake), port=port, folder=folder / str(node_id), settings=QUICK
+        kind=NodeKind.CONTROLLER,
+        id=node_id,
+        lake=str(lake),
+        port=port,
+        folder=folder / str(node_id),
+        settings=PROCESSES,
     )
     return KilledNode(plan)

@@ -17,7 +17,8 @@ from tests.controller.kafka_rpc import KafkaRpc
 from tests.kafka_node import started_nodes
 from tests.server.controller import wire_requests as w
 from tests.server.controller.both_wires import BothWires, Side, kio
-from tests.server.controller.controllers import ControllerThread, await_, new_lake, started_controller
+from tests.server.controller.controllers import ControllerThread, new_lake, started_controller
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +54,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothWires]:
         ours.await_active()
         theirs = KafkaRpc(nodes[NODE].controller)
         not_yet = ErrorCode.NOT_CONTROLLER
-        await_(lambda: theirs.ask(w.unregister(999)).error_code != not_yet, "Kafka's controller leads")
+        wait_for(lambda: theirs.ask(w.unregister(999)).error_code != not_yet, "Kafka's controller leads")
         made = BothWires(
             theirs=Side(rpc=theirs, port=nodes[NODE].controller_port),
             ours=Side(rpc=ours.rpc(), port=ours.server.listeners[0].port),

@@ -27,7 +27,8 @@ from kraftlake.replay.live.open_quorum import decoded
 from tests.cli.running import fault
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.server.controller import wire_requests as w
-from tests.server.controller.controllers import PATIENCE, await_, controller_process, new_lake
+from tests.server.controller.controllers import PATIENCE, controller_process, new_lake
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("controller_processes")
 ROUNDS = 12 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 1
@@ -58,7 +59,7 @@ class Controllers:
                 except NodeError:
                     return 0
 
-        id_: int = await_(described, "a controller leads")
+        id_: int = wait_for(described, "a controller leads")
         return id_
 
     def create(self, name: str) -> ErrorCode:
@@ -73,7 +74,7 @@ class Controllers:
                 except NodeError:
                     return None
 
-        (answer,) = await_(ask, f"topic {name} is created")
+        (answer,) = wait_for(ask, f"topic {name} is created")
         assert answer.error_code == ErrorCode.NONE
         error: ErrorCode = w.inside(request, answer).topics[0].error_code
         return error
@@ -161,7 +162,7 @@ class StandInBroker:
                 return None
             return None if answer.error_code == ErrorCode.REQUEST_TIMED_OUT else [answer]
 
-        return await_(ask, f"{name} is answered")[0]
+        return wait_for(ask, f"{name} is answered")[0]
 
 
 def test_a_stale_controller_commits_nothing_and_never_answers_as_the_active_one(controllers: Controllers) -> None:
@@ -199,7 +200,7 @@ def test_a_stale_controller_commits_nothing_and_never_answers_as_the_active_one(
         error = fetched.responses[0].partitions[0].error_code
         assert error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         standby = {"leader": other.id, "epoch": other.events("active")[-1]["epoch"]}
-        await_(lambda: any(standby.items() <= told.items() for told in node.events("standby")), "it knows that")
+        wait_for(lambda: any(standby.items() <= told.items() for told in node.events("standby")), "it knows that")
         assert controllers.leader() == other.id
     for batch in MetadataLog.open(controllers.lake).batches():
         assert b"of-the-stale-one" not in b"".join(batch.values)
@@ -230,7 +231,7 @@ def test_a_follower_gets_the_whole_log_of_an_active_controller_and_of_the_next_o
                     return False
                 return any(name in value for batch in followed for value in batch.values)
 
-            await_(is_there, "the topic is followed")
+            wait_for(is_there, "the topic is followed")
 
         StandInBroker(controllers).close()
         assert controllers.create("first") == ErrorCode.NONE

@@ -20,7 +20,8 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.controller.envelope_handler import errors_in
 from kraftlake.server.requests.dispatcher import Peer
 from tests.server.controller import wire_requests as w
-from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
+from tests.server.controller.controllers import PATIENCE, ControllerThread, new_lake, started_controller
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("asked_controllers")
 WITH_ACLS = {"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
@@ -77,7 +78,7 @@ def test_an_acl_opens_what_it_names_and_takes_effect_at_once(closed: ControllerT
     )  # fmt: skip
     closed.node.controller.submit(lambda state: create_acls(state, [acl])).result(PATIENCE)
     end = closed.node.controller.read(lambda image: image.offset).result(PATIENCE)
-    await_(lambda: closed.node.view.image.offset >= end, "the authorizer has it")
+    wait_for(lambda: closed.node.view.image.offset >= end, "the authorizer has it")
     answered = {one.name: one.error_code for one in rpc.ask(w.create_topics([("opened", {}), ("shut", {})])).topics}
     # no broker is there, so that no replica can be placed
     assert answered == {

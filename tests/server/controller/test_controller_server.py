@@ -18,7 +18,8 @@ from kraftlake.runtime.errors import LakeError
 from kraftlake.server.controller import controller_server
 from tests.metadata_log.log_batches import data_batch
 from tests.server.controller import wire_requests as w
-from tests.server.controller.controllers import PATIENCE, await_, new_lake, started_controller
+from tests.server.controller.controllers import PATIENCE, new_lake, started_controller
+from tests.waiting import wait_for
 
 SOON = {"metadata_log_max_snapshot_interval_ms": "50"}
 NEVER = {"metadata_log_max_snapshot_interval_ms": "0"}
@@ -34,12 +35,12 @@ def test_the_active_controller_alone_makes_snapshots(tmp_path: Path) -> None:
     with started_controller(lake, 100, **NEVER) as active:
         active.await_active()
         with started_controller(lake, 101, **SOON, controller_quorum_fetch_timeout_ms="3000") as standby:
-            await_(lambda: 101 in standby.node.view.image.cluster.controllers, "the standby follows")
+            wait_for(lambda: 101 in standby.node.view.image.cluster.controllers, "the standby follows")
             end = standby.node.view.image.offset + 10
-            await_(lambda: standby.node.view.image.offset > end, "a second's no-op records are followed")
+            wait_for(lambda: standby.node.view.image.offset > end, "a second's no-op records are followed")
             assert snapshots_of(lake) == []
             active.end()
-            await_(lambda: snapshots_of(lake), "the new active controller makes one")
+            wait_for(lambda: snapshots_of(lake), "the new active controller makes one")
 
 
 def test_a_setting_that_nothing_heeds_is_told(tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_a_controller_that_starts_again_takes_only_appends_for_those_of_another_
         assert made.faults == []
         made.await_active()
     with started_controller(lake) as made:
-        await_(lambda: made.faults, "it ends")
+        wait_for(lambda: made.faults, "it ends")
         assert "another process of this id writes" in str(made.faults[0])
 
 
@@ -120,7 +121,7 @@ def test_its_log_is_followed_into_another_lake(tmp_path: Path) -> None:
                     return False
 
             try:
-                await_(has_all, "the other lake has what was written before and after")
+                wait_for(has_all, "the other lake has what was written before and after")
             finally:
                 process.send_signal(signal.SIGINT)
             assert process.wait(PATIENCE) == 130

@@ -36,7 +36,8 @@ from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.server.controller import controller_server
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.server.controller import wire_requests as w
-from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
+from tests.server.controller.controllers import PATIENCE, ControllerThread, new_lake, started_controller
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("fetched_controller")
 PATIENT = {"metadata_max_idle_interval_ms": "0", "controller_quorum_fetch_timeout_ms": "600000"}
@@ -114,7 +115,7 @@ def test_a_fetch_at_the_end_is_answered_with_nothing_when_its_time_is_over(
         assert partition.high_watermark == end.offset
         return True
 
-    await_(with_nothing, "nothing was appended meanwhile")
+    wait_for(with_nothing, "nothing was appended meanwhile")
 
 
 def test_a_client_that_does_not_know_the_high_watermark_is_told_at_once(
@@ -126,7 +127,7 @@ def test_a_client_that_does_not_know_the_high_watermark_is_told_at_once(
         assert time.monotonic() - began < PATIENCE / 2
         return (partition.records, partition.high_watermark) == (b"", end.offset)
 
-    await_(at_once, "nothing was appended meanwhile")
+    wait_for(at_once, "nothing was appended meanwhile")
 
 
 def test_an_answer_has_whole_batches_and_one_at_least(controller: ControllerThread, rpc: KafkaRpc) -> None:
@@ -166,7 +167,7 @@ def test_fetches_that_wait_are_answered_when_the_controller_ends(tmp_path: Path)
         end = end_of(made)
         asking = threading.Thread(target=lambda: answers.append(rpc.ask(w.fetch(1, end.offset, 1, wait=PATIENCE))))
         asking.start()
-        await_(lambda: made.server.fetches.waiting, "the fetch waits")
+        wait_for(lambda: made.server.fetches.waiting, "the fetch waits")
         made.end()
         asking.join(PATIENCE)
         assert partition_of(answers[0]).error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE)
@@ -190,9 +191,9 @@ def test_a_controller_that_was_deposed_does_not_lead_in_the_epoch_of_the_next_on
     sure: ControllerThread, tmp_path: Path
 ) -> None:
     with started_controller(tmp_path / "lake", 101, **PATIENT) as next_:
-        await_(lambda: 101 in sure.node.view.image.cluster.controllers, "the standby is registered")
+        wait_for(lambda: 101 in sure.node.view.image.cluster.controllers, "the standby is registered")
         assert MetadataLog.open(tmp_path / "lake").claim(101) == 2
-        await_(lambda: sure.node.view.leader.epoch == 2, "the log tells of the claim")
+        wait_for(lambda: sure.node.view.leader.epoch == 2, "the log tells of the claim")
         assert sure.node.controller.epoch == 1
         rpc, port = sure.rpc(), next_.server.listeners[0].port
         for request in (w.fetch(2), w.fetch_snapshot(2, 1, 1)):
@@ -218,12 +219,12 @@ def test_a_controller_that_begins_to_lead_does_not_say_that_nobody_leads(
     with claiming(lake) as made:
         try:
             assert claimed.wait(PATIENCE)
-            await_(lambda: made.node.view.leader.epoch == 2, "the log tells of the claim")
+            wait_for(lambda: made.node.view.leader.epoch == 2, "the log tells of the claim")
             rpc = made.rpc()
             assert told(rpc.ask(w.fetch(2))) == (ErrorCode.BROKER_NOT_AVAILABLE, 100, 2)
         finally:
             goes_on.set()
-        await_(lambda: made.node.controller.is_active, "it leads")
+        wait_for(lambda: made.node.controller.is_active, "it leads")
         assert told(rpc.ask(w.fetch(2))) == (ErrorCode.NONE, 100, 2)
         made.node.controller.resign().result(PATIENCE)
         assert told(rpc.ask(w.fetch(2))) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 100, 2)
@@ -232,7 +233,7 @@ def test_a_controller_that_begins_to_lead_does_not_say_that_nobody_leads(
 @pytest.mark.parametrize("node_id", [7, EMBEDDED_NODE_ID])
 def test_a_leader_that_nobody_can_reach_is_not_named(sure: ControllerThread, tmp_path: Path, node_id: int) -> None:
     assert MetadataLog.open(tmp_path / "lake").claim(node_id) == 2
-    await_(lambda: sure.node.view.leader.epoch == 2, "the log tells of the claim")
+    wait_for(lambda: sure.node.view.leader.epoch == 2, "the log tells of the claim")
     rpc = sure.rpc()
     for request in (w.fetch(2), w.fetch_snapshot(2, 1, 1)):
         answer = rpc.ask(request)
@@ -301,4 +302,4 @@ def test_who_is_behind_a_trimmed_log_gets_a_snapshot(tmp_path: Path) -> None:
 
 def test_our_own_tools_read_the_cluster_of_a_running_controller(controller: ControllerThread) -> None:
     image = kraftlake.open(controller.address).image()
-    await_(lambda: image == controller.node.view.image, "the controller has the same image")
+    wait_for(lambda: image == controller.node.view.image, "the controller has the same image")

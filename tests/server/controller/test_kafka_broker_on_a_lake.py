@@ -16,10 +16,11 @@ from kraftlake.spark_jobs.java import find_java
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.interop.jars import kafka_tools_jars
 from tests.interop.restored_nodes import consumed, produced
-from tests.kafka_node import KafkaNode
+from tests.kafka_node import FEW_PARTITIONS, KafkaNode
 from tests.ports import free_ports
 from tests.server.controller import wire_requests as w
-from tests.server.controller.controllers import PATIENCE, await_, controller_process, new_lake, started_controller
+from tests.server.controller.controllers import PATIENCE, controller_process, new_lake, started_controller
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +37,7 @@ class Cluster:
         self.broker = KafkaNode(
             folder=folder / "broker", node_id=1, cluster_id=CLUSTER_ID, broker_port=port, controller_port=0,
             voters=tuple(f"{id_}@{one.address}" for id_, one in self.controllers.items()), roles="broker",
-            settings={"controlled.shutdown.enable": "true", "auto.create.topics.enable": "false"},
+            settings=FEW_PARTITIONS | {"controlled.shutdown.enable": "true", "auto.create.topics.enable": "false"},
         )  # fmt: skip
         self.broker.format()
 
@@ -89,7 +90,7 @@ def test_kafkas_broker_lives_with_our_controllers_through_a_take_over(cluster: C
         found = admin.describe_configs([resource])[resource].result(PATIENCE)
         return bool(found["retention.ms"].value == "8000000")
 
-    await_(has_config, "the broker has the config")
+    wait_for(has_config, "the broker has the config")
     status = cluster.tool("--bootstrap-server", bootstrap, "describe", "--status")
     leader = int(status["LeaderId"])
     assert status["ClusterId"] == CLUSTER_ID
@@ -108,7 +109,7 @@ def test_kafkas_broker_lives_with_our_controllers_through_a_take_over(cluster: C
     def is_fenced() -> bool:
         return kraftlake.open(cluster.lake).image().cluster.brokers[1].fenced
 
-    await_(is_fenced, "the broker has left in a controlled way")
+    wait_for(is_fenced, "the broker has left in a controlled way")
     topics = kraftlake.open(cluster.lake).image().topics.topics_by_name()
     assert {*topics} == {"bills", "__consumer_offsets"}
 

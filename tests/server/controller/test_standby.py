@@ -32,7 +32,8 @@ from kraftlake.server.controller import controller_server
 from kraftlake.server.controller.envelope_handler import errors_in
 from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID
 from tests.server.controller import wire_requests as w
-from tests.server.controller.controllers import PATIENCE, ControllerThread, await_, new_lake, started_controller
+from tests.server.controller.controllers import PATIENCE, ControllerThread, new_lake, started_controller
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("standby")
 ACTIVE, STANDBY = 100, 101
@@ -46,7 +47,7 @@ def pair(lake: Path) -> Iterator[tuple[ControllerThread, ControllerThread]]:
         active.await_active()
         with started_controller(lake, STANDBY, **patient) as standby:
             registered = lambda: {ACTIVE, STANDBY} <= {*standby.node.view.image.cluster.controllers}  # noqa: E731
-            await_(registered, "the standby is registered")
+            wait_for(registered, "the standby is registered")
             yield active, standby
 
 
@@ -126,7 +127,7 @@ def test_a_broker_that_knows_the_standby_alone_finds_the_active_controller(
     channel.send(request, take)
     assert answered.wait(PATIENCE)
     assert answers[0].error.name == "NONE"
-    await_(lambda: 9 in controllers[1].node.view.image.cluster.brokers, "the standby has it, too")
+    wait_for(lambda: 9 in controllers[1].node.view.image.cluster.brokers, "the standby has it, too")
     channel.close()
 
 
@@ -163,9 +164,9 @@ def test_a_standby_that_starts_behind_a_snapshot_knows_who_leads_and_registers(t
         active.await_active()
         LakeSnapshotEmitter(tmp_path / "lake", SystemClock()).maybe_emit(active.node.view.image, QuorumState())
         with started_controller(tmp_path / "lake", STANDBY, controller_quorum_fetch_timeout_ms="20000") as standby:
-            await_(standby.node.view.published.is_set, "the standby has an image")
-            await_(lambda: standby.node.view.leader == active.node.view.leader, "the standby knows who leads")
-            await_(lambda: STANDBY in standby.node.view.image.cluster.controllers, "the standby is registered")
+            wait_for(standby.node.view.published.is_set, "the standby has an image")
+            wait_for(lambda: standby.node.view.leader == active.node.view.leader, "the standby knows who leads")
+            wait_for(lambda: STANDBY in standby.node.view.image.cluster.controllers, "the standby is registered")
 
 
 def test_a_standby_registers_where_the_log_was_trimmed_past_the_claim_of_the_active_controller(
@@ -176,14 +177,14 @@ def test_a_standby_registers_where_the_log_was_trimmed_past_the_claim_of_the_act
     with started_controller(new_lake(lake), ACTIVE) as active:
         active.await_active()
         with started_controller(lake, 102, controller_quorum_fetch_timeout_ms="20000") as other:
-            await_(lambda: other.server.node is not None, "another standby")
-            await_(lambda: 102 in other.node.view.image.cluster.controllers, "another standby is registered")
+            wait_for(lambda: other.server.node is not None, "another standby")
+            wait_for(lambda: 102 in other.node.view.image.cluster.controllers, "another standby is registered")
         LakeSnapshotEmitter(lake, SystemClock()).maybe_emit(active.node.view.image, QuorumState())
-        await_(lambda: MetadataLog.open(lake).end_offset > MetadataLog.open(lake).snapshots()[-1].end_offset, "more")
+        wait_for(lambda: MetadataLog.open(lake).end_offset > MetadataLog.open(lake).snapshots()[-1].end_offset, "more")
         Upkeep(lake).trim(MetadataLog.open(lake).snapshots()[-1].end_offset, stream_lag_ms=0)
         with started_controller(lake, STANDBY, controller_quorum_fetch_timeout_ms="20000") as standby:
-            await_(lambda: standby.server.node is not None, "the standby has started")
-            await_(lambda: STANDBY in standby.node.view.image.cluster.controllers, "the standby is registered")
+            wait_for(lambda: standby.server.node is not None, "the standby has started")
+            wait_for(lambda: STANDBY in standby.node.view.image.cluster.controllers, "the standby is registered")
             assert standby.node.view.leader == LeaderAndEpoch(leader_id=None, epoch=active.node.controller.epoch)
 
 
@@ -207,7 +208,7 @@ def test_the_active_controller_knows_how_far_a_standby_is(
         standby = {one.replica_id: one for one in partition.current_voters}[STANDBY]
         return standby.last_caught_up_timestamp > 0 and partition.high_watermark - standby.log_end_offset <= 2
 
-    await_(is_caught_up, "the standby has told where it is")
+    wait_for(is_caught_up, "the standby has told where it is")
 
 
 def test_a_standby_whose_image_is_behind_does_not_ask_all_the_time(tmp_path: Path) -> None:
@@ -238,5 +239,5 @@ def test_a_standby_claims_at_once_when_the_active_controller_resigns(tmp_path: P
     with pair(tmp_path / "lake") as (active, standby):
         began = time.monotonic()
         active.end()
-        await_(lambda: standby.node.controller.is_active, "the standby leads")
+        wait_for(lambda: standby.node.controller.is_active, "the standby leads")
         assert time.monotonic() - began < 10  # without word from the other it would have waited 20 s at least

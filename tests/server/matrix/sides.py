@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,12 +17,12 @@ from tests.kafka_node import SMALL_NODE, started_nodes
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.matrix.answers import Normalizer
 from tests.server.matrix.wire import CLOSED, Wire, frame_of, known_versions
+from tests.waiting import PATIENCE, wait_for
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 BROKERS, CONTROLLER = (1, 2, 3), 101
 NODES = (1, CONTROLLER) if LONG else (1,)
 """Those that are asked to change something: a broker passes it on to the controller."""
-PATIENCE = 60.0
 SESSION_SLOTS = 160
 """The fetch sessions that a broker keeps."""
 SUPER_USER = "admin"
@@ -194,11 +193,7 @@ class Side:
 
     def wait_for(self, holds: Callable[[], Any], what: str) -> Any:
         """The first true answer."""
-        deadline = time.monotonic() + PATIENCE
-        while not (found := holds()):
-            assert time.monotonic() < deadline, f"{self.name}: waited in vain for {what}"
-            time.sleep(0.02)
-        return found
+        return wait_for(holds, f"{self.name}: {what}")
 
 
 @attrs.frozen

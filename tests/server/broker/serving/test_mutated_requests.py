@@ -17,7 +17,7 @@ from kio.schema.index import api_key_map
 from kraftlake.records.varint import uvarint
 from tests.server.broker.serving.recorded_cluster import PATIENCE, RecordedCluster, recorded_cluster
 from tests.server.requests.test_dispatcher import api_versions
-from tests.server.services import until
+from tests.waiting import wait_for
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SEED = int(os.environ.get("KRAFTLAKE_SEED") or 0)
@@ -155,7 +155,7 @@ def check_whole(cluster: RecordedCluster) -> None:
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{cluster.ports[1]}", "log_level": 0})
     for future in admin.create_topics([NewTopic("after", 1, 1)], operation_timeout=PATIENCE).values():
         future.result(PATIENCE)
-    until(lambda: "after" in admin.list_topics(timeout=PATIENCE).topics)
+    wait_for(lambda: "after" in admin.list_topics(timeout=PATIENCE).topics)
     assert "log_directory_failed" not in cluster.log.read_text()
     assert cluster.faults() == []
 

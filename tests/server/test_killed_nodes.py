@@ -18,21 +18,21 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.producer_state import BATCHES_TO_RETAIN
-from tests.replica_manager.kafka_follower import wait_for
 from tests.server.broker.load import Load
 from tests.server.broker.muting_proxy import MutingProxy
 from tests.server.broker.on_disk import bytes_of
 from tests.server.lake_processes import LakeProcesses
 from tests.server.node_process import KilledNode
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("killed_nodes")
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SEED = int(os.environ.get("KRAFTLAKE_SEED", "0"))
 TOPIC, REPEATED, PARTITIONS = "kept", "repeated", 4
-KILLS, SECONDS = 4, 1_800 if LONG else 0
+KILLS, SECONDS = 3, 1_800 if LONG else 0
 """How often nodes are killed in turn at least, and how long."""
-ROUNDS = 100 if LONG else 3
+ROUNDS = 100 if LONG else 2
 """How often a broker is killed whose producer waits for answers."""
 
 
@@ -90,11 +90,11 @@ def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(
             victim.kill()
             kills += 1
             if victim in cluster.controllers:
-                cluster.wait_for(lambda epoch=epoch: leads_anew(cluster, epoch), "another controller leads")  # type: ignore[misc]
+                wait_for(lambda epoch=epoch: leads_anew(cluster, epoch), "another controller leads")  # type: ignore[misc]
             load.await_more()
             victim.start()
             cluster.await_alive()
-            cluster.wait_for(lambda: all_in_sync(cluster), "all replicas are in sync")
+            wait_for(lambda: all_in_sync(cluster), "all replicas are in sync")
             load.await_more()
     found = held(cluster)
     lost = [record for record in load.acked if found.get(record[:2]) != record[2]]
@@ -151,11 +151,11 @@ def test_a_controller_that_slept_while_another_took_over_never_commits_again(clu
     before = len(stale.events("standby"))
     stale.signal(signal.SIGSTOP)
     try:
-        cluster.wait_for(lambda: leads_anew(cluster, epoch), "the standby takes over")
+        wait_for(lambda: leads_anew(cluster, epoch), "the standby takes over")
         cluster.create("after")
     finally:
         stale.signal(signal.SIGCONT)
-    cluster.wait_for(lambda: stale.events("standby")[before:], "the stale controller knows that it leads no longer")
+    wait_for(lambda: stale.events("standby")[before:], "the stale controller knows that it leads no longer")
     cluster.create("later")
     image = cluster.image()
     assert {"after", "later"} <= image.topics.topics_by_name().keys()

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from tests.at_least_one import at_least_one
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-HOURS = 1_120 if LONG else 8
-HOURS_A_GROUP = 20 if LONG else 4
+FEW_HOURS = range(6, 9)
+"""Seeds of the quick run; the lake of 7 is on a disk."""
+GROUPS = [range(first, first + 20) for first in range(1, 1_121, 20)] if LONG else [FEW_HOURS]
 SECONDS_AN_HOUR = 120
-"""How long a simulated hour may take, which takes four seconds where nothing else runs."""
+"""How long a simulated hour may take, which takes eight seconds where nothing else runs."""
 CAUGHT_WITHIN = 60
 """The number of hours within which a planted fault is found."""
 QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite")
@@ -48,31 +50,39 @@ def run(seeds: range, *, planted: str | None = None) -> list[dict[str, Any]]:
     return hours
 
 
+@cache
+def hours_of(seeds: range) -> list[dict[str, Any]]:
+    """What happened in histories without a planted fault, which run once."""
+    return run(seeds)
+
+
 def counts(hour: dict[str, Any]) -> bool:
     """Whether enough happened in an hour."""
     return hour["records"] >= 1_000 and sum(hour["faults"].values()) >= 20 and hour["leader_moves"] >= 5
 
 
-@pytest.mark.parametrize("first", range(1, HOURS + 1, HOURS_A_GROUP))
-def test_nothing_acknowledged_is_lost_and_the_cluster_becomes_whole(first: int) -> None:
-    hours = run(range(first, first + HOURS_A_GROUP))
+@pytest.mark.parametrize("seeds", GROUPS, ids=str)
+@pytest.mark.xdist_group("hours")
+def test_nothing_acknowledged_is_lost_and_the_cluster_becomes_whole(seeds: range) -> None:
+    hours = hours_of(seeds)
     failures = [hour["failure"] for hour in hours if "failure" in hour]
     assert not failures, "\n\n".join(failures)
     counted = [hour for hour in hours if counts(hour)]
-    assert len(counted) >= HOURS_A_GROUP - HOURS_A_GROUP // 10, [hour["seed"] for hour in hours if not counts(hour)]
+    assert len(counted) >= len(seeds) - len(seeds) // 10, [hour["seed"] for hour in hours if not counts(hour)]
     cpu_seconds = sum(hour["cpu_seconds"] for hour in hours)
     speed_up = 3_600 * len(hours) / cpu_seconds
     print(f"{len(hours)} cluster-hours in {cpu_seconds:.0f} s of CPU: {speed_up:,.0f} times as fast as the clock")
     assert speed_up > 100
 
 
+@pytest.mark.xdist_group("hours")
 def test_a_seed_is_one_history() -> None:
-    histories = [*run(range(7, 8)), *run(range(6, 8))]  # the lake of 7 is on a disk
+    histories = [dict(hour) for hour in (*run(range(7, 8)), *hours_of(FEW_HOURS))]
     for hour in at_least_one(histories):
         assert "failure" not in hour, hour["failure"]
         assert counts(hour), hour
         del hour["cpu_seconds"]
-    one, other, again = histories
+    one, other, again, _ = histories
     assert one == again
     assert one["trace"] != other["trace"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
@@ -22,22 +23,29 @@ CHECKPOINT = DIRECTORY / "00000000000000004593-0000000002.checkpoint"
 
 def imported_by(*words: object) -> set[str]:
     """The top-level modules in a process after it has run a command line."""
-    return {name.partition(".")[0] for name in modules_after(*words)}
+    return imported_by_all(words)
 
 
-def modules_after(*words: object) -> set[str]:
-    """All modules in a process after it has run a command line."""
+def imported_by_all(*lines: Sequence[object]) -> set[str]:
+    """The top-level modules in a process after it has run all of these command lines."""
+    return {name.partition(".")[0] for name in modules_after(*lines)}
+
+
+def modules_after(*lines: Sequence[object]) -> set[str]:
+    """All modules in a process after it has run command lines."""
     program = (
         "import sys\n"
         "from kraftlake.cli.application import application\n"
-        "try:\n"
-        "    application.main(sys.argv[1:])\n"
-        "except SystemExit as end:\n"
-        "    assert end.code == 0, end.code\n"
+        "for line in sys.argv[1:]:\n"
+        "    try:\n"
+        "        application.main(line.split('\\x1f'))\n"
+        "    except SystemExit as end:\n"
+        "        assert end.code == 0, (line, end.code)\n"
         "sys.stderr.write(' '.join(sys.modules))\n"
     )
+    arguments = ["\x1f".join(map(str, words)) for words in lines]
     done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout
     return set(done.stderr.rpartition("\n")[2].split())
@@ -45,7 +53,7 @@ def modules_after(*words: object) -> set[str]:
 
 def test_a_command_imports_no_other_command() -> None:
     package = "kraftlake.cli.commands."
-    commands = {name for name in modules_after("image", "--help") if name.startswith(package)}
+    commands = {name for name in modules_after(["image", "--help"]) if name.startswith(package)}
     assert commands == {f"{package}image"}
 
 
@@ -55,16 +63,14 @@ def test_each_command_is_named_as_it_is_listed() -> None:
     assert "doctor" in names
 
 
-@pytest.mark.parametrize("words", [["--help"], ["image", "--help"], ["spark", "replay", "--help"], ["--version"]])
-def test_help_imports_click_and_nothing_heavy(words: list[str]) -> None:
-    modules = imported_by(*words)
+def test_help_imports_click_and_nothing_heavy() -> None:
+    modules = imported_by_all(["--help"], ["image", "--help"], ["spark", "replay", "--help"], ["--version"])
     assert "click" in modules
     assert not modules & {*ENGINES, "pyarrow", "rich", "attrs", "attr", "structlog", "rpds", "google_crc32c"}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_kafkas_files_are_read_without_arrow_and_engines() -> None:
+    modules = imported_by_all(
         ["image", DIRECTORY],
         ["image", CHECKPOINT, "--json"],
         ["log", DIRECTORY, "--to", 20],
@@ -74,26 +80,18 @@ def test_help_imports_click_and_nothing_heavy(words: list[str]) -> None:
         ["ls", DIRECTORY, "/image"],
         ["cat", CHECKPOINT, "/image/topics/byName/elr-a/*"],
         ["shell", DIRECTORY, "-c", "find /", "-c", "diff 4592", "-c", "since /image/cluster/brokers"],
-    ],
-    ids=lambda words: " ".join(map(str, words[:1] + words[2:])),
-)
-def test_kafkas_files_are_read_without_arrow_and_engines(words: list[object]) -> None:
-    assert not imported_by(*words) & {*ENGINES, "pyarrow"}
+    )
+    assert not modules & {*ENGINES, "pyarrow"}
 
 
 def test_json_and_the_log_are_written_without_rich() -> None:
-    assert "rich" not in imported_by("image", DIRECTORY, "--json")
-    assert "rich" not in imported_by("log", DIRECTORY, "--to", 20)
+    assert "rich" not in imported_by_all(["image", DIRECTORY, "--json"], ["log", DIRECTORY, "--to", 20])
 
 
-@pytest.mark.parametrize("command", ["diff", "local-changes", "verify"])
-def test_no_command_but_spark_imports_an_engine(command: str) -> None:
-    words: dict[str, list[object]] = {
-        "diff": ["diff", DIRECTORY, 3, 260],
-        "local-changes": ["local-changes", DIRECTORY, "--broker", 1, "--from", 3, "--to", 260],
-        "verify": ["verify", DIRECTORY],
-    }
-    assert not imported_by(*words[command]) & set(ENGINES)
+def test_no_command_but_spark_imports_an_engine() -> None:
+    changes = ["local-changes", DIRECTORY, "--broker", 1, "--from", 3, "--to", 260]
+    modules = imported_by_all(["diff", DIRECTORY, 3, 260], changes, ["verify", DIRECTORY])
+    assert not modules & {*ENGINES}
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import groupby
 
+import kraftlake
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.records.batch import RecordBatch
+from tests.cli.running import DIRECTORY
 from tests.diagnosis.brute_force import steps
 
 Thing = tuple[str, str, int]
@@ -78,3 +81,10 @@ def since_when(batches: Iterable[RecordBatch], end: MetadataImage) -> dict[Thing
             now |= topics[name][1]
         since = {thing: since.get(thing, offset) for thing in now}
     return since
+
+
+@cache
+def since_when_in_sample(at: int | None) -> Mapping[Thing, int]:
+    """The same of the sample, at an offset or at its end: seconds, which several tests share."""
+    sample = kraftlake.open(DIRECTORY)
+    return since_when(sample.batches(), sample.image(at))

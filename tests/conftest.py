@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -60,7 +60,8 @@ def _logs_as_nobody_chose_them() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a JVM share a worker: those of Spark's session, of Spark's cluster, and of Kafka's own classes.
 
-    The tests without a JVM are fast in some rooms.
+    So do those of a module with something that is made once, since each worker would make it. The tests without a JVM
+    are fast in some rooms.
     """
     for item in items:
         if room_of(item.nodeid) in FAST_ROOMS and not item.get_closest_marker("spark"):
@@ -70,3 +71,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             of_spark = "spark" in item.nodeid or room_of(item.nodeid) == "tables" or "spark" in fixtures
             group = "cluster" if "spark_cluster" in fixtures else "spark" if of_spark else "kafka"
             item.add_marker(pytest.mark.xdist_group(group))
+        elif not item.get_closest_marker("xdist_group") and shares_in_module(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def shares_in_module(item: pytest.Item) -> bool:
+    """Whether a test uses a fixture that is made once for its module."""
+    fixtures: dict[str, Sequence[pytest.FixtureDef[object]]] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    return any(fixture.scope == "module" for made in fixtures.values() for fixture in made)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 import attrs
 
+import kraftlake
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.diagnosis.things import Thing, fields_of
 from kraftlake.image.json_form import acl_json, broker_json, partition_json
@@ -17,6 +19,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.log_record import LogRecord, log_records
 from kraftlake.runtime.errors import ReplayError
+from tests.cli.running import DIRECTORY
 
 Line = list[tuple[int, int, str, Any, Any]]
 """By change: the offset of the record and that at which it takes effect, its type, the values before and after."""
@@ -127,6 +130,12 @@ def lines_of(batches: Iterable[RecordBatch]) -> dict[str, Line]:
                         values[field] = value
         image = after
     return lines
+
+
+@cache
+def lines_of_sample() -> Mapping[str, Line]:
+    """Those of the sample: seconds, which several tests share."""
+    return lines_of(kraftlake.open(DIRECTORY).batches())
 
 
 def parsed(paths: Iterable[str]) -> list[Thing]:

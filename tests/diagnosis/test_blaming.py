@@ -17,7 +17,9 @@ from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading import chunks
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY, LEGACY, TORN
-from tests.diagnosis.brute_force import Line, lines_of, parsed
+from tests.diagnosis.brute_force import Line, lines_of, lines_of_sample, parsed
+
+pytestmark = pytest.mark.xdist_group("lines_of_sample")
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 OFFSETS = (0, 80, 260, 458, 1059, 1323, 3044, 4592, 5316, 5736) if LONG else (458, 3044, 5736)
@@ -28,9 +30,9 @@ def source() -> Source:
     return kraftlake.open(DIRECTORY)
 
 
-@pytest.fixture(scope="module")
-def expected(source: Source) -> dict[str, Line]:
-    return lines_of(source.batches())
+@pytest.fixture
+def expected() -> Mapping[str, Line]:
+    return lines_of_sample()
 
 
 def told(line: Sequence[Change]) -> Line:
@@ -53,13 +55,13 @@ def _any_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("_any_way")
-def test_the_line_of_every_thing_there_ever_was_is_found(source: Source, expected: dict[str, Line]) -> None:
+def test_the_line_of_every_thing_there_ever_was_is_found(source: Source, expected: Mapping[str, Line]) -> None:
     assert len(expected) > 4000
     assert by_path(changes_of(source, parsed(expected), source.last_image_offset).lines) == expected
 
 
 @pytest.mark.parametrize("at", OFFSETS)
-def test_each_thing_has_its_newest_change_at_any_offset(source: Source, expected: dict[str, Line], at: int) -> None:
+def test_each_thing_has_its_newest_change_at_any_offset(source: Source, expected: Mapping[str, Line], at: int) -> None:
     lines = {path: up_to(line, at)[-1:] for path, line in expected.items()}
     there = {path: line for path, line in lines.items() if line and line[-1][-1] is not None}
     found = newest_changes(source, parsed(expected), at)
@@ -70,7 +72,7 @@ def test_each_thing_has_its_newest_change_at_any_offset(source: Source, expected
     }
 
 
-def test_one_thing_is_blamed_as_many_are(source: Source, expected: dict[str, Line]) -> None:
+def test_one_thing_is_blamed_as_many_are(source: Source, expected: Mapping[str, Line]) -> None:
     for path in at_least_one([*expected][::97]):
         line = expected[path]
         if line[-1][-1] is not None:

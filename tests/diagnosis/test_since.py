@@ -11,17 +11,14 @@ from kraftlake.api import Source
 from kraftlake.diagnosis.leaderless import leaderless_since
 from kraftlake.diagnosis.since import since_of
 from tests.cli.running import DIRECTORY, run, run_json
-from tests.diagnosis.brute_force import Line, lines_of
+from tests.diagnosis.brute_force import lines_of_sample
+
+pytestmark = pytest.mark.xdist_group("lines_of_sample")
 
 
 @pytest.fixture(scope="module")
 def source() -> Source:
     return kraftlake.open(DIRECTORY)
-
-
-@pytest.fixture(scope="module")
-def lines(source: Source) -> dict[str, Line]:
-    return lines_of(source.batches())
 
 
 def flat(since: dict[str, Any]) -> dict[str, int]:
@@ -43,14 +40,14 @@ def flat(since: dict[str, Any]) -> dict[str, int]:
 @pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("at", [458, 3044, 5736])
 def test_it_is_since_the_last_change_of_each_value(
-    source: Source, lines: dict[str, Line], at: int, by_columns: bool, monkeypatch: pytest.MonkeyPatch
+    source: Source, at: int, by_columns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if by_columns:
         monkeypatch.setattr("kraftlake.diagnosis.since._MANY_PARTITIONS", 1)
         monkeypatch.setattr("kraftlake.diagnosis.since.BULK_FROM", 0)
     form = source.image(at).to_json()
     found = flat(since_of(source, form))
-    assert found == {path: [since for _, since, *_ in lines[path] if since <= at][-1] for path in found}
+    assert found == {path: [since for _, since, *_ in lines_of_sample()[path] if since <= at][-1] for path in found}
     partitions = sum(len(topic["partitions"]) for topic in form["topics"].values())
     configs = sum(len(one) for resources in form["configs"].values() for one in resources.values())
     assert len(found) == 3 * partitions + 2 * len(form["brokers"]) + configs

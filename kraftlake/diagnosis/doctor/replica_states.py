@@ -91,9 +91,7 @@ def _filled(sentence: str, brokers: Iterable[int], partitions: set[str]) -> str:
         it="it" if one else "them",
         they="it" if one else "they",
         s="s" if one else "",
-        es="es" if one else "",
         its="its" if one else "their",
         was="was" if one else "were",
-        has="has" if one else "have",
         is_="is" if one else "are",
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol, TypeAlias
 
 import attrs
 
@@ -78,8 +78,5 @@ class Fetcher(Protocol):
         """Truncate a partition to `offset`, or to its fetch offset if that is lower, before the next fetch."""
 
 
-class FetcherFactory(Protocol):
-    """Creates fetchers."""
-
-    def __call__(self, fetcher_id: int, leader: BrokerEndPoint) -> Fetcher:
-        """Return a new fetcher, not started; `fetcher_id` distinguishes the fetchers of one leader."""
+FetcherFactory: TypeAlias = Callable[[int, BrokerEndPoint], Fetcher]
+"""Returns a new fetcher of a leader, not started; its id distinguishes the fetchers of one leader."""

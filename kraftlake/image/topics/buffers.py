@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kraftlake.kernels import compiled
 
-MAPPED_FROM: Final = 1 << 24
+MAPPED_FROM: Final = 1 << 23
 """Number of bytes from which on memory is mapped, in large pages: what of it nobody uses takes none."""
 _ZEROS_FROM: Final = 1 << 20
 """The same for zeros: the rest of them takes no time either."""

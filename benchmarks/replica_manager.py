@@ -29,6 +29,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
+from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import FetchedPartition, FetchRequest, FetchResponse
 from kraftlake.replica_manager.fetch.replica_fetcher import ReplicaFetcher
@@ -139,7 +140,7 @@ class Bench:
     def apply(self, change: tuple[MetadataDelta, MetadataImage]) -> float:
         delta, image = change
         assert delta.topics_delta is not None
-        return cpu(lambda: self.manager.apply_delta(delta.topics_delta, image))  # type: ignore[arg-type]
+        return cpu(lambda: apply_delta(self.manager, delta.topics_delta, image))  # type: ignore[arg-type]
 
     def fetch_rounds(self) -> tuple[float, float]:
         (fetcher,) = self.manager.replica_fetchers.fetchers().values()

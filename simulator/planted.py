@@ -50,7 +50,7 @@ def _high_watermark_at_log_end() -> list[Change]:
 
 
 def _high_watermark_below_min_isr() -> list[Change]:
-    return [(InSyncReplicas, "is_under_min_isr", property(lambda self: False))]
+    return [(InSyncReplicas, "is_under_min_isr", lambda self, log: False)]
 
 
 def _followers_ahead() -> list[Change]:

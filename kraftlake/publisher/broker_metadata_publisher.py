@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.publisher.driven import LogManager, ReplicaManager
@@ -22,12 +23,13 @@ from kraftlake.runtime.log import get_logger
 class BrokerParts:
     """The parts that the publisher updates.
 
-    `followers` are updated after topics, in this order: dynamic configs, client quotas, SCRAM credentials, delegation
-    tokens, ACLs.
+    `apply_delta` applies changes of topics to the replicas. `followers` are updated after that, in this order: dynamic
+    configs, client quotas, SCRAM credentials, delegation tokens, ACLs.
     """
 
     log_manager: LogManager
     replica_manager: ReplicaManager
+    apply_delta: Callable[[TopicsDelta, MetadataImage], None]
     followers: Sequence[MetadataPublisher] = ()
 
 
@@ -78,7 +80,7 @@ class BrokerMetadataPublisher(MetadataPublisher):
                 self._guard(what, parts.replica_manager.stop_reassigned, new_image)
             if delta.topics_delta is not None:
                 what = f"applying the topics delta of {where}"
-                self._guard(what, parts.replica_manager.apply_delta, delta.topics_delta, new_image)
+                self._guard(what, parts.apply_delta, delta.topics_delta, new_image)
             for part in parts.followers:
                 self._guard(f"updating {part.name} with {where}", part.on_metadata_update, delta, new_image, manifest)
             if first:

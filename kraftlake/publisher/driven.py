@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
-from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
@@ -35,10 +34,6 @@ class ReplicaManager(Protocol):
 
     def stop_reassigned(self, new_image: MetadataImage) -> None:
         """Stop the replicas that an image from a snapshot does not place on this broker."""
-        ...
-
-    def apply_delta(self, topics_delta: TopicsDelta, new_image: MetadataImage) -> None:
-        """Apply the changes that concern this broker."""
         ...
 
     def start_high_watermark_check_point_thread(self) -> None:

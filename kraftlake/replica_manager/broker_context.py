@@ -48,7 +48,7 @@ class ReplicationMetrics:
 class BrokerContext:
     """The broker's id, its clock, its logs, its view of the metadata, and the parties that it reports to.
 
-    `metadata` answers from the newest image, which is set before `ReplicaManager.apply_delta` is called.
+    `metadata` answers from the newest image, which is set before `apply_delta` is called.
     `broker_epoch` returns the epoch of the broker's registration, −1 without one. `listener` receives every
     transition.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -17,23 +16,32 @@ from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.errors import KafkaStorageError, describe_error
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, InitialFetchState
 from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.partition import Partition
+from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import Transition, TransitionKind
 from kraftlake.runtime.log import get_logger
 
-if TYPE_CHECKING:
-    from kraftlake.replica_manager.broker_context import BrokerContext
-    from kraftlake.replica_manager.replica_manager import ReplicaManager
-
 _log = get_logger(__name__)
 
 
+def apply_delta(manager: ReplicaManager, topics_delta: TopicsDelta, new_image: MetadataImage) -> None:
+    """Apply the changes of the topics that concern this broker.
+
+    Deletes come first, then leaders, then followers, then replicas that move between log directories. A change that
+    fails is logged and reported to the listener; the other changes are applied.
+    """
+    changes = topics_delta.local_changes(manager.context.broker_id)
+    with manager.lock:
+        _DeltaApplication(manager.context, manager, topics_delta, new_image, changes).run()
+
+
 @attrs.define(eq=False, repr=False)
-class DeltaApplication:
+class _DeltaApplication:
     """Applies the local `changes` of a delta, with the replica manager's lock held.
 
     Differs from Kafka 4.4 in one case: when a leader's log can't be created because its directory may be offline,

@@ -8,12 +8,10 @@ from threading import RLock
 from typing import Final
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
-from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.broker_context import BrokerContext
-from kraftlake.replica_manager.delta_application import DeltaApplication
 from kraftlake.replica_manager.errors import (
     InconsistentTopicIdError,
     KafkaStorageError,
@@ -22,6 +20,7 @@ from kraftlake.replica_manager.errors import (
 )
 from kraftlake.replica_manager.fetch.fetcher import FetcherFactory
 from kraftlake.replica_manager.fetch.fetcher_manager import FetcherManager
+from kraftlake.replica_manager.partition.isr_changes import maybe_shrink
 from kraftlake.replica_manager.partition.partition import HostedPartition, OfflinePartition, Partition
 from kraftlake.replica_manager.stop_partition import StopPartition
 from kraftlake.replica_manager.transitions import TransitionKind
@@ -95,16 +94,6 @@ class ReplicaManager:
             self._tasks[name] = self._scheduler.schedule(name, task, period_ms=period_ms)
 
     # metadata
-
-    def apply_delta(self, topics_delta: TopicsDelta, new_image: MetadataImage) -> None:
-        """Apply the changes of the topics that concern this broker.
-
-        Deletes come first, then leaders, then followers, then replicas that move between log directories. A change
-        that fails is logged and reported to the listener; the other changes are applied.
-        """
-        changes = topics_delta.local_changes(self.context.broker_id)
-        with self.lock:
-            DeltaApplication(self.context, self, topics_delta, new_image, changes).run()
 
     def stop_reassigned(self, new_image: MetadataImage) -> None:
         """Stop replicas of existing topics that the image does not place on this broker, and delete their logs.
@@ -284,7 +273,7 @@ class ReplicaManager:
     def maybe_shrink_isr(self) -> None:
         """Propose to remove lagging followers from ISRs; due every half `replica.lag.time.max.ms` (isr-expiration)."""
         for partition in self.leader_partitions():
-            partition.in_sync.maybe_shrink()
+            maybe_shrink(partition)
 
     def remove_expired_producers(self) -> None:
         """Remove from all logs the producers without writes for `producer.id.expiration.ms`."""

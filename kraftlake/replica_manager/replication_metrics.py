@@ -19,15 +19,15 @@ def gauges(manager: ReplicaManager) -> dict[str, int]:
     Names that end in PerSecCount count since the start; the others count the currently hosted partitions.
     """
     online = list(manager.online_partitions())
-    leading = [partition.in_sync for partition in online if partition.leader_log is not None]
+    leading = [(one.in_sync, log) for one in online if (log := one.leader_log) is not None]
     return {
         "PartitionCount": len(manager.hosted_partitions()),
         "LeaderCount": len(leading),
         "OfflineReplicaCount": len(manager.hosted_partitions()) - len(online),
-        "UnderReplicatedPartitions": sum(one.is_under_replicated for one in leading),
-        "UnderMinIsrPartitionCount": sum(one.is_under_min_isr for one in leading),
-        "AtMinIsrPartitionCount": sum(one.is_at_min_isr for one in leading),
-        "ReassigningPartitions": sum(one.assignment.is_reassigning for one in leading),
+        "UnderReplicatedPartitions": sum(one.assignment.replication_factor > len(one.state.isr) for one, _ in leading),
+        "UnderMinIsrPartitionCount": sum(one.is_under_min_isr(log) for one, log in leading),
+        "AtMinIsrPartitionCount": sum(len(one.state.isr) == one.effective_min_isr(log) for one, log in leading),
+        "ReassigningPartitions": sum(one.assignment.is_reassigning for one, _ in leading),
         "IsrExpandsPerSecCount": manager.context.metrics.isr_expands,
         "IsrShrinksPerSecCount": manager.context.metrics.isr_shrinks,
         "FailedIsrUpdatesPerSecCount": manager.context.metrics.failed_isr_updates,

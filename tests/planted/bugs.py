@@ -133,7 +133,7 @@ BUGS = (
     ),
     PlantedBug(
         "a-follower-joins-the-isr-below-the-high-watermark",
-        "kraftlake/replica_manager/partition/in_sync_replicas.py",
+        "kraftlake/replica_manager/partition/isr_changes.py",
         "return end >= log.high_watermark and end >= epoch_start",
         "return end >= epoch_start",
         "tests/replica_manager/partition/test_partition.py",

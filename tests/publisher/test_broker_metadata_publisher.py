@@ -8,7 +8,6 @@ import attrs
 import pytest
 
 from kraftlake.delta.metadata_delta import MetadataDelta
-from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts, is_stray_replica
@@ -61,9 +60,6 @@ class Replicas:
     def stop_reassigned(self, new_image: MetadataImage) -> None:
         self.parts.note("replicas.stop_reassigned")
 
-    def apply_delta(self, topics_delta: TopicsDelta, new_image: MetadataImage) -> None:
-        self.parts.note("replicas.apply_delta")
-
     def start_high_watermark_check_point_thread(self) -> None:
         self.parts.note("replicas.high_watermarks")
 
@@ -94,6 +90,7 @@ def started(*failing: str) -> Broker:
         BrokerParts(
             log_manager=Logs(parts),
             replica_manager=Replicas(parts),
+            apply_delta=lambda topics_delta, new_image: parts.note("replicas.apply_delta"),
             followers=(Follower(parts, "configs"), Follower(parts, "quotas"), Follower(parts, "acls")),
         ),
         fault_handler=faults,

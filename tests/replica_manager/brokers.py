@@ -12,6 +12,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
+from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher
 from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.metadata_view import MetadataView
@@ -143,7 +144,7 @@ class Broker:
         self.view.image = image
         del self.told[:]
         if delta.topics_delta is not None:
-            self.manager.apply_delta(delta.topics_delta, image)
+            apply_delta(self.manager, delta.topics_delta, image)
         return list(self.told)
 
     def partition(self, number: int = 0, name: str = "foo"):

@@ -21,6 +21,7 @@ from kraftlake.replica_manager.assignments_manager import AssignmentsManager, As
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import LeaderAndIsr
+from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.errors import ReplicationError
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.leader_end_point import (
@@ -206,7 +207,7 @@ class Node:
         """Apply the whole log in one delta, as a broker does when it starts."""
         self.heard = len(self.cluster.images)
         self.view.image = self.cluster.image
-        self.manager.apply_delta(hosted_delta(self.cluster.image, self.id), self.cluster.image)
+        apply_delta(self.manager, hosted_delta(self.cluster.image, self.id), self.cluster.image)
 
     def hear(self, upto: int | None = None) -> None:
         """Apply the deltas up to a number of them, one by one."""
@@ -216,7 +217,7 @@ class Node:
             self.heard += 1
             self.view.image = image
             if delta.topics_delta is not None:
-                self.manager.apply_delta(delta.topics_delta, image)
+                apply_delta(self.manager, delta.topics_delta, image)
 
     def submit(self, partition, leader_and_isr, on_answer) -> None:
         self.isr_changes.submit(partition, leader_and_isr, self.cluster.called(on_answer))

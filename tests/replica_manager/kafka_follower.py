@@ -31,6 +31,7 @@ from kraftlake.replica_manager.alter_partition_manager import BatchingAlterParti
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
+from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
 from kraftlake.replica_manager.fetch.remote_end_point import RemoteLeaderEndPoint
@@ -163,7 +164,7 @@ class KafkaFollower:
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: object) -> None:
         self.view.image = new_image
         if delta.topics_delta is not None:
-            self.manager.apply_delta(delta.topics_delta, new_image)
+            apply_delta(self.manager, delta.topics_delta, new_image)
 
     def on_controller_change(self, leader_and_epoch: object) -> None:
         pass

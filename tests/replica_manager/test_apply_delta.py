@@ -9,6 +9,7 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.directory_id import UNASSIGNED
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
+from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.errors import (
     InconsistentTopicIdError,
     KafkaStorageError,
@@ -122,7 +123,7 @@ def test_a_snapshot_ends_replicas_that_were_reassigned_while_it_was_not_heard():
     del me.told[:]
     me.view.image = image
     me.manager.stop_reassigned(image)
-    me.manager.apply_delta(delta.topics_delta, image)
+    apply_delta(me.manager, delta.topics_delta, image)
     assert [told.kind for told in me.told if told.partition == tp(0)] == [K.LOG_DELETED]
     assert set(me.manager.hosted_partitions()) == {tp(2)}
     assert me.fetched() == {}

@@ -32,6 +32,7 @@ from kraftlake.replica_manager.logs.log_values import (
 )
 from kraftlake.replica_manager.logs.partition_log import PartitionLog, readable_end
 from kraftlake.replica_manager.logs.timestamps import EARLIEST_LOCAL_TIMESTAMP, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from kraftlake.replica_manager.partition.isr_changes import maybe_expand
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.partition.replica import NO_BROKER_EPOCH, FollowerFetch, Replica
 
@@ -176,7 +177,7 @@ def update_follower_fetch_state(partition: Partition, replica: Replica, fetch: F
         end_before = replica.state.log_end_offset
         replica.update_fetch_state(fetch, partition.context.metadata.alive_broker_epoch(replica.broker_id))
         low_moved = moves_start and partition.is_leader and low_watermark(partition) > low_before
-    partition.in_sync.maybe_expand(replica)
+    maybe_expand(partition, replica)
     with partition.lock:
         log = partition.leader_log
         moved = (

@@ -44,7 +44,9 @@ class Partition:
     leader_epoch_start_offset: int | None = attrs.field(default=None, init=False)
     log: PartitionLog | None = attrs.field(default=None, init=False)
     future_log: PartitionLog | None = attrs.field(default=None, init=False)
-    in_sync: InSyncReplicas = attrs.field(default=attrs.Factory(InSyncReplicas, takes_self=True), init=False)
+    in_sync: InSyncReplicas = attrs.field(
+        default=attrs.Factory(lambda self: InSyncReplicas(self.context), takes_self=True), init=False
+    )
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic_partition} leader {self.leader_id} epoch {self.leader_epoch}>"
@@ -92,7 +94,9 @@ class Partition:
                 return False
             is_new_leader = not self.is_leader
             # an unclean leader has nothing to recover from: its first change of the ISR says RECOVERED
-            self.in_sync.update(registration, is_leader=True, recovery=LeaderRecoveryState.RECOVERED)
+            self.in_sync.update(
+                registration, is_leader=True, recovery=LeaderRecoveryState.RECOVERED, known_epoch=self.partition_epoch
+            )
             self._create_log(is_new=is_new, directory_id=directory_id)
             log = self.local_log
             if registration.leader_epoch > self.leader_epoch:
@@ -129,7 +133,12 @@ class Partition:
             self.leader_epoch = registration.leader_epoch
             self.leader_epoch_start_offset = None
             self.partition_epoch = registration.partition_epoch
-            self.in_sync.update(registration, is_leader=False, recovery=registration.leader_recovery_state)
+            self.in_sync.update(
+                registration,
+                is_leader=False,
+                recovery=registration.leader_recovery_state,
+                known_epoch=self.partition_epoch,
+            )
             self._create_log(is_new=is_new, directory_id=directory_id)
             _ = self.local_log
             return is_new_epoch

@@ -20,6 +20,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
+from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint, FetcherFigures, InitialFetchState
 from kraftlake.replica_manager.logs.log_manager import is_reserved
 from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
@@ -214,7 +215,7 @@ class ReplayedBroker:
         self._view.image = image
         for partition, directory in delta.local_changes(self.broker_id).directory_ids.items():
             self._logs.move(partition.topic_partition, directory)
-        self.manager.apply_delta(delta, image)
+        apply_delta(self.manager, delta, image)
 
     def _take_registration(self, image: MetadataImage) -> bool:
         """Apply a new state of the broker's own registration; returns whether the broker was restarted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from kraftlake.controller.cluster.supported_features import SUPPORTED
@@ -24,6 +25,7 @@ from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.replica_manager.alter_partition_manager import BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager
 from kraftlake.replica_manager.broker_context import BrokerContext
+from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.fetch.fetcher_threads import FetcherThreads
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle
 from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
@@ -245,6 +247,7 @@ class Broker:
         parts = BrokerParts(
             log_manager=self.logs,
             replica_manager=self.manager,
+            apply_delta=partial(apply_delta, self.manager),
             followers=(
                 DynamicConfigPublisher(broker_id, handlers, self._faults),
                 BrokerRegistrationTracker(broker_id, self.lifecycle.resend_registration),

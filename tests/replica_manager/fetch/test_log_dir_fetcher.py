@@ -7,6 +7,7 @@ import pytest
 from kraftlake.delta.topics.local_replica_changes import TopicIdPartition
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
+from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.fetch.log_dir_fetcher import LogDirFetcher, Promotion
 from kraftlake.replica_manager.logs.log_batch import log_batches
@@ -469,7 +470,7 @@ def test_a_restart_promotes_accepted_future_logs_and_continues_the_others(accept
     me.logs.startup({"foo"}, lambda topic_id, number: topic_id != FOO)
     me.logs.recover_abandoned_future_logs(1, me.view.image.topics)
     again.view.image = me.view.image
-    again.manager.apply_delta(hosted_delta(me.view.image, 1), me.view.image)
+    apply_delta(again.manager, hosted_delta(me.view.image, 1), me.view.image)
     log = again.partition().local_log
     assert (log.directory, log.log_start_offset) == ("d2" if accepted else "d1", 1)
     assert (again.partition().future_log is None) == accepted
@@ -488,7 +489,7 @@ def test_a_restart_does_not_promote_a_copy_with_other_records(kept):
     again = Broker(log_manager=me.logs, moving=True)
     me.logs.recover_abandoned_future_logs(1, me.view.image.topics)
     again.view.image = me.view.image
-    again.manager.apply_delta(hosted_delta(me.view.image, 1), me.view.image)
+    apply_delta(again.manager, hosted_delta(me.view.image, 1), me.view.image)
     assert again.partition().local_log.batches == log.batches
     assert again.partition().future_log is not None
     assert len(again.manager.log_dir_fetchers.fetchers()) == 1

@@ -140,14 +140,14 @@ def test_a_fetch_moves_a_high_watermark_that_waited_for_a_replica_that_is_fenced
 
 def test_the_high_watermark_does_not_move_while_the_isr_is_below_its_minimum():
     me = leading(isr=(1,), min_isr=2)
-    assert me.partition().in_sync.is_under_min_isr
+    assert me.partition().in_sync.is_under_min_isr(me.partition().local_log)
     assert append(me, acks=1).leader_hw_incremented is False
     assert hw(me) == 0
 
 
 def test_the_minimum_isr_is_limited_to_the_number_of_replicas():
     me = leading(isr=(1,), min_isr=3, replicas=(1,))
-    assert not me.partition().in_sync.is_under_min_isr
+    assert not me.partition().in_sync.is_under_min_isr(me.partition().local_log)
     assert append(me).leader_hw_incremented
 
 

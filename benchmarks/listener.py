@@ -1,11 +1,11 @@
-"""What a listener costs: the asyncio one with its handler threads beside the one with a thread a connection.
+"""What a listener costs: with its handler threads, and that of a broker without clients, with a thread a connection.
 
     python -m benchmarks.listener [--exchanges N]
 
-Both are processes of their own, on loopback, and answer at once, so that what is measured is the way to the handler and
-back. In turn, the first turn does not count: the time of one exchange at a time (the request and the answer are small);
-megabytes a second of requests and of answers of 1 MiB; what a thousand idle connections cost. Besides, an exchange of
-ApiVersions by a `Dispatcher`.
+Both read by asyncio. They are processes of their own, on loopback, and answer at once, so that what is measured is the
+way to the handler and back. In turn, the first turn does not count: the time of one exchange at a time (the request and
+the answer are small); megabytes a second of requests and of answers of 1 MiB; what idle connections cost. Besides, an
+exchange of ApiVersions by a `Dispatcher`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from kraftlake.server.requests.listener import RequestListener
 from tests.protocol.fake_nodes import frame, receive_frame
 from tests.server.broker.test_refusals import framed
 
-ASYNCIO, THREADS, DISPATCHER = "asyncio and a pool", "a thread a connection", "ApiVersions by asyncio"
+POOL, THREADS, DISPATCHER = "handler threads", "a thread a connection", "ApiVersions"
 SMALL, LARGE = 40, 1 << 20
 TURNS = 4
 CONNECTIONS, IDLE_SECONDS = 1_000, 5.0
 MANY = 50
-"""Connections that threads are measured with: more at once than its backlog has room for take seconds."""
+"""Connections that the listener of a broker without clients is measured with: as many as its backlog has room for."""
 
 
 def answer(request: bytes) -> bytes:
@@ -41,7 +41,7 @@ def answer(request: bytes) -> bytes:
 
 
 def serve(kind: str) -> None:
-    if kind == ASYNCIO:
+    if kind == POOL:
         listener = RequestListener("x", "127.0.0.1", 0, lambda data, _, respond: respond(answer(data)))
     elif kind == DISPATCHER:
         listener = RequestListener("x", "127.0.0.1", 0, Dispatcher({}, tell=print).handle)
@@ -106,8 +106,8 @@ def main() -> None:
     if options.serve:
         serve(options.serve)
         return
-    small: dict[str, list[float]] = {ASYNCIO: [], THREADS: [], DISPATCHER: []}
-    rates: dict[str, list[tuple[float, float]]] = {ASYNCIO: [], THREADS: []}
+    small: dict[str, list[float]] = {POOL: [], THREADS: [], DISPATCHER: []}
+    rates: dict[str, list[tuple[float, float]]] = {POOL: [], THREADS: []}
     for turn in range(TURNS):
         for kind in small:
             with server(kind) as (_, port):
@@ -124,7 +124,7 @@ def main() -> None:
     for kind, told in rates.items():
         of_requests, of_answers = map(statistics.median, zip(*told, strict=True))
         print(f"{kind:22}  requests {of_requests:5.0f} MiB/s, answers {of_answers:5.0f} MiB/s")
-    for kind, count in ((ASYNCIO, CONNECTIONS), (THREADS, MANY)):
+    for kind, count in ((POOL, CONNECTIONS), (THREADS, MANY)):
         with server(kind) as (pid, port):
             print(f"{kind:22}  {idle(pid, port, count)}")
 

@@ -45,7 +45,7 @@ def node_files(path: str | Path, kind: SourceKind | None = None) -> tuple[NodeFi
     match kind or sniff(path):
         case SourceKind.DIRECTORY:
             if archives := archives_of(Path(path)):
-                from kraftlake.kafka_files.archives.archive import nodes_in_archives
+                from kraftlake.kafka_files.archives.archive import nodes_in_archives  # costs what archives cost
 
                 return nodes_in_archives(archives)
             return nodes_in_directory(path)
@@ -53,7 +53,7 @@ def node_files(path: str | Path, kind: SourceKind | None = None) -> tuple[NodeFi
             properties = MetaProperties(cluster_id=find_properties(Path(path).absolute().parent).cluster_id)
             return (NodeFiles(folder=str(path), properties=properties, open=partial(_open_file, path, kind)),)
         case SourceKind.ARCHIVE:
-            from kraftlake.kafka_files.archives.archive import nodes_in_archive
+            from kraftlake.kafka_files.archives.archive import nodes_in_archive  # costs what archives cost
 
             return nodes_in_archive(path)
         case SourceKind.LAKE:

@@ -139,7 +139,7 @@ def _compiled(cls: type[Message], payloads: pa.Array, versions: Any, fields: tup
     """Decode the columns by compiled code; None if a record is not plain."""
     import numpy as np
 
-    from kraftlake.kernels import compiled
+    from kraftlake.kernels import compiled  # these need numpy
     from kraftlake.kernels.columns.column_steps import DEEPEST, FRAMES
     from kraftlake.records.column_program import FRAME, column_program
 
@@ -167,7 +167,7 @@ def _set_aside(program: ColumnProgram, count: int, size: int) -> Any:
     """Allocate the columns of `count` records whose values take `size` bytes; unused pages cost nothing."""
     import numpy as np
 
-    from kraftlake.kernels.columns.column_steps import DEEPEST, PLACES, UUID_TEXT, Output
+    from kraftlake.kernels.columns.column_steps import DEEPEST, PLACES, UUID_TEXT, Output  # needs numpy
 
     places = np.full((len(program.all_columns), PLACES), -1, np.int64)
     taken = {"bytes": 0, "ints": 0, "longs": 0}
@@ -211,7 +211,7 @@ def _array(column: Column, count: int, out: Any) -> pa.Array:
     """Return the Arrow array of a column with `count` elements; raises ArrowInvalid for text that is not UTF-8."""
     import numpy as np
 
-    from kraftlake.kernels.columns.column_steps import PLACES
+    from kraftlake.kernels.columns.column_steps import PLACES  # needs numpy
 
     if column.number < 0:
         children = [_array(child, count, out) for child in column.children]

@@ -138,7 +138,7 @@ def _content(path: Path) -> Content:
     """
     if not is_packed_log_file(path.name):
         return look_into(DiskFile.at(path))
-    from kraftlake.kafka_files.archives.compression import codec_faults, exactly, unpacked
+    from kraftlake.kafka_files.archives.compression import codec_faults, exactly, unpacked  # costs what archives cost
 
     try:
         with codec_faults(str(path), str(path)), path.open("rb") as stream:

@@ -92,7 +92,7 @@ class Bench:
         context = BrokerContext(
             broker_id=1, config=config, clock=clock, log_manager=MemoryLogManager({"d": DIRECTORY}), metadata=self.view,
             alter_partition_manager=Nobody(), directory_events=Nobody(), broker_epoch=lambda: 1,
-            delayed_operations=DelayedRequests(config, clock),
+            delayed_operations=DelayedRequests(clock),
         )  # fmt: skip
         self.manager = ReplicaManager(
             context,

@@ -22,16 +22,16 @@ def lists_of(topics: PackedTopics) -> RowLists:
     return RowLists(topics.merged_rows(), topics.heap, topics.heap[:0])
 
 
-def _members(lists: RowLists, name: str) -> tuple[Int32s, Int32s, Int32s]:
-    """Where one list of each row begins, and the row and the number of each member of these lists."""
-    bounds, members = lists.flat(name)
-    return bounds, np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds)), members
+def _replicas(lists: RowLists) -> tuple[Int32s, Int32s]:
+    """The row and the broker of each replica."""
+    bounds, brokers = lists.flat("replicas")
+    return np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds)), brokers
 
 
 def count_offline_and_imbalanced(topics: PackedTopics) -> tuple[int, int]:
     """The numbers of partitions without a leader, and of those whose leader is not their first replica."""
     leader = topics.merged_rows()[:, LEADER]
-    bounds, _, replicas = _members(lists_of(topics), "replicas")
+    bounds, replicas = lists_of(topics).flat("replicas")
     preferred = np.append(replicas, np.int32(NO_LEADER))[bounds[:-1]]
     preferred[np.diff(bounds) == 0] = NO_LEADER
     return int((leader == NO_LEADER).sum()), int((leader != preferred).sum())
@@ -42,8 +42,8 @@ def count_replicas(topics: PackedTopics, min_isr: Int32s) -> dict[int, dict[str,
     leader, lists = topics.merged_rows()[:, LEADER], lists_of(topics)
     replicas, in_sync = lists.lengths("replicas"), lists.lengths("isr")
     under = is_under_min_isr(in_sync, replicas, np.repeat(min_isr, np.diff(topics.table.starts)))
-    _, rows, hosts = _members(lists, "replicas")
-    first, _, members = _members(lists, "isr")
+    rows, hosts = _replicas(lists)
+    first, members = lists.flat("isr")
     in_isr = np.zeros(len(hosts), np.bool_)
     for place in range(int(in_sync.max(initial=0))):
         there = np.flatnonzero(place < in_sync[rows])
@@ -63,7 +63,7 @@ def rows_with_elr(topics: PackedTopics) -> Any:
 
 def rows_hosting(topics: PackedTopics, broker: int) -> Any:
     """The numbers of the rows that have `broker` among their replicas."""
-    _, rows, hosts = _members(lists_of(topics), "replicas")
+    rows, hosts = _replicas(lists_of(topics))
     hosting = rows[hosts == broker].astype(np.int64)
     return hosting[np.diff(hosting, prepend=-1) > 0]  # once, where a replica is named twice
 

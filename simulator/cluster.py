@@ -29,7 +29,7 @@ from kraftlake.replica_manager.logs.disk.files import DiskFiles
 from kraftlake.runtime.backoff import Backoff
 from kraftlake.runtime.log import without_logs
 from kraftlake.server.broker import broker, broker_life
-from kraftlake.server.controller import controller_server, leader_watch, registrar
+from kraftlake.server.controller import controller_server, leader_task, leader_watch
 from kraftlake.server.requests.listener import RequestListener
 from simulator import lake_store, nodes
 from simulator import scheduler as scheduling
@@ -91,9 +91,8 @@ def _relaxed() -> list[tuple[Any, str, Any]]:
         (node_to_controller_channel, "_BACKOFF", Backoff(base=1.0, cap=15.0)),
         (broker_lifecycle, "_AFTER_CATCH_UP_MS", 1_000),
         (leader_watch, "_WAIT_MS", 20_000),
-        (leader_watch, "_ANSWER_SECONDS", 40.0),
-        (leader_watch, "_BACKOFF", Backoff(base=0.5, cap=20.0)),
-        (registrar, "_BACKOFF", Backoff(base=0.5, cap=20.0)),
+        (leader_task, "ANSWER_SECONDS", 40.0),
+        (leader_task, "_BACKOFF", Backoff(base=0.5, cap=20.0)),
         (LakeFeed, "__init__", slow_feed), (UpkeepThread, "__init__", slow_upkeep),
     ]  # fmt: skip
 

@@ -34,6 +34,9 @@ def names_defined(file: Path) -> set[str]:
     return {name for name in found if not name.startswith("_")}
 
 
+FOR_PYTHON = {"compiled", "allocating"}
+
+
 def files_of(stub: Path) -> set[Path]:
     """The files of kernels that `compiled.py` takes all names of."""
     imports = (node for node in ast.walk(ast.parse(stub.read_text("utf-8"))) if isinstance(node, ast.ImportFrom))
@@ -45,11 +48,12 @@ def files_of(stub: Path) -> set[Path]:
 
 
 def definitions_for_python() -> dict[Path, list[str]]:
-    """What Python takes of the extension, by file: the functions marked `compiled`, and the classes of buffers."""
+    """What Python takes of the extension, by file: functions with a mark of FOR_PYTHON, and classes of buffers."""
     found: dict[Path, list[str]] = {}
     for file in KERNELS.rglob("*.py"):
         for node in ast.parse(file.read_text("utf-8")).body:
-            is_function = isinstance(node, ast.FunctionDef) and "compiled" in map(ast.unparse, node.decorator_list)
+            marks = map(ast.unparse, node.decorator_list) if isinstance(node, ast.FunctionDef) else ()
+            is_function = not FOR_PYTHON.isdisjoint(marks)
             if is_function or (isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases)):
                 found.setdefault(file, []).append(node.name)
     return found

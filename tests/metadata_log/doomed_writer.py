@@ -184,14 +184,19 @@ def lead(path: str, node_id: int, claims: int) -> None:
     sys.stdin.readline()
     log = MetadataLog.open(path)
     chance = random.Random(node_id)
-    for _ in range(claims):
-        reign_until_fenced(log, node_id, chance.randint(1, 6))
+    for number in range(claims):
+        reign_until_fenced(log, node_id, chance.randint(1, 6), waits=number == 0)
 
 
-def reign_until_fenced(log: MetadataLog, node_id: int, appends: int) -> None:
-    """Claim, and append at that epoch, at most so often; says so, and whether anything goes on after a fence."""
+def reign_until_fenced(log: MetadataLog, node_id: int, appends: int, *, waits: bool = False) -> None:
+    """Claim, and append at that epoch, at most so often; says so, and whether anything goes on after a fence.
+
+    One that `waits` appends after a line on stdin.
+    """
     epoch = log.claim(node_id)
     say(epoch, "claimed")
+    if waits:
+        sys.stdin.readline()
     try:
         for _ in range(appends):
             base = log.end_offset

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -32,6 +33,7 @@ from kraftlake.replica_manager.assignments_manager import AssignmentsManager, As
 from kraftlake.replica_manager.broker_context import BrokerContext
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.controller_channel import BrokerState, LeaderAndIsr
+from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.fetch.fetcher import BrokerEndPoint
 from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
 from kraftlake.replica_manager.fetch.leader_end_point import FetchRequest, FetchResponse, LeaderUnreachableError
@@ -129,6 +131,7 @@ class LakeBroker:
             BrokerParts(
                 log_manager=self.logs,
                 replica_manager=self.manager,
+                apply_delta=partial(apply_delta, self.manager),
                 followers=(
                     DynamicConfigPublisher(id_, {ConfigType.TOPIC: TopicConfigHandler(id_, self.logs)}, self.faults),
                 ),

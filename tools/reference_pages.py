@@ -18,9 +18,16 @@ from kraftlake.cli.application import application
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.metrics import Gauge, MetricName, MetricsRegistry
 from kraftlake.server.follow_metrics import register_metrics
+from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
+from kraftlake.settings.config_key import ConfigKey
+from kraftlake.settings.group_configs import GROUP_CONFIGS
+from kraftlake.settings.tables import NODE_SETTINGS
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
+from kraftlake.settings.uses import Heeded, Ignored
 from kraftlake.tables.events.events_table import EVENTS, KINDS
 from kraftlake.tables.jobs import ALL, RECORDS
 from kraftlake.tables.lake_table import TableDescription
+from tools.json_page import json_page
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 DOORS = {
@@ -34,12 +41,22 @@ _WITHOUT_HEADING = "    options:\n      show_root_heading: false\n      show_roo
 
 def reference_pages() -> dict[str, str]:
     """Each page of the site in Markdown, by its file below `reference/`."""
-    return {**kept_pages(), "commands.md": commands_page(), "python.md": python_page()}
+    return {
+        **kept_pages(),
+        "commands.md": commands_page(),
+        "python.md": python_page(),
+        "settings.md": settings_page(),
+    }
 
 
 def kept_pages() -> dict[str, str]:
     """The pages that docs/reference holds, in Markdown."""
-    return {"commands.md": commands_index(), "metrics.md": metrics_page(), "tables.md": tables_page()}
+    return {
+        "commands.md": commands_index(),
+        "json.md": json_page(),
+        "metrics.md": metrics_page(),
+        "tables.md": tables_page(),
+    }
 
 
 def commands_index() -> str:
@@ -110,6 +127,43 @@ def _type(field: pa.Field) -> str:
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     cells = ([text.replace("|", "\\|").replace("\n", " ") for text in row] for row in rows)
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *cells))
+
+
+def settings_page() -> str:
+    """The settings of nodes, and the configs of topics, groups and client metrics, with their use here."""
+    parts = [
+        "# Settings",
+        "All that Kafka 4.4 defines, with its type, default and the way in which it changes, and who heeds it here or "
+        "why nobody does. [A cluster on a lake](../cluster.md#settings) says how they are given and what is warned of.",
+    ]
+    kinds = (("nodes", NODE_SETTINGS), ("topics", TOPIC_CONFIGS), ("groups", GROUP_CONFIGS))
+    for kind, keys in (*kinds, ("client metrics", CLIENT_METRICS_CONFIGS)):
+        rows = [
+            (
+                f"`{name}`",
+                key.type.lower(),
+                _default(key),
+                key.update.value if kind == "nodes" else "in the log",
+                _use(key),
+            )
+            for name, key in sorted(keys.items())
+        ]
+        parts += [f"## Of {kind}", _table(("setting", "type", "default", "changes", "use"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _default(key: ConfigKey) -> str:
+    return "none" if key.default is None else f"`{key.default}`" if key.default else "empty"
+
+
+def _use(key: ConfigKey) -> str:
+    match key.use:
+        case Ignored(reason=reason):
+            return f"none: {reason}"
+        case Heeded(by=by, but=but):
+            without = "".join(f"; `{value}` has none: {why.reason}" for value, why in but.items())
+            return f"{' and '.join(sorted(by))}s{without}" if len(by) == 1 else f"all nodes{without}"
+    return "kept in the log"
 
 
 def metrics_page() -> str:

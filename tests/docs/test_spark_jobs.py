@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 import kraftlake
 from kraftlake.records.log_record import log_records
 from kraftlake.records.metadata_records import PartitionChangeRecord
+from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.jobs import JOBS
 from tests.tables.sample_log import LAST_OFFSET, batches_between, lake_of, sample_batches
 
@@ -62,6 +63,25 @@ def test_many_lakes_run_and_are_read(
     assert said.startswith("[]\n")
     assert "LAKE-1" in said
     assert "LAKE-2" in said
+
+
+@pytest.mark.spark
+def test_programs_that_ask_a_session_run(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake_of(tmp_path / "LAKE", commits=1, last=600)
+    update_tables(tmp_path / "LAKE", ("partition_history", "cluster_metrics"))
+    monkeypatch.chdir(tmp_path)
+    pages = [section(heading) for heading in ("replay", "Progress", "cluster_metrics/")]
+    pages.append((DOCS / "history-sql.md").read_text("utf-8"))
+    made = {"__name__": "example"}
+    for page in pages:
+        program = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0]
+        exec(program.replace("`LAKE", f"`{tmp_path}/LAKE"), made)
+    said = capfd.readouterr().out
+    assert said.startswith(f"600 {made['result'].image.topics.partition_count}\n")
+    assert "offline_partitions_count" in said
+    assert "count(1)" in said
 
 
 @pytest.mark.spark

@@ -1,0 +1,104 @@
+"""The page of the JSON that commands print: each with a shortened answer on the sample."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from kraftlake.cli.application import application
+
+ROOT = Path(__file__).resolve().parents[1]
+LOG = "samples/kafka-4.4/log/__cluster_metadata-0"
+_WIDTH = 100
+_LONGEST = 60
+_FEW = 4
+
+COMMANDS = (
+    ("image SOURCE", "image L --at-offset 458", "One object, keyed by names and ids; numbers in a key are text."),
+    ("log SOURCE", "log L --from 403 --type PARTITION_CHANGE_RECORD", "A line for each record."),
+    ("events SOURCE", "events L --from 458 --to 458", "A line for each event."),
+    ("diff SOURCE N M", "diff L 402 458 --topic fixed-a", "One object: what came, went and changed, by part."),
+    ("local-changes SOURCE", "local-changes L --broker 2 --from 402 --to 458", "One object: LocalReplicaChanges."),
+    ("replay SOURCE", "replay L --broker 2 --from 403 --to 458", "A line for each transition, and last a summary."),
+    ("metrics SOURCE", "metrics L --at-offset 458", "One object: the controller's counts."),
+    ("blame SOURCE THING", "blame L broker/3/fenced --at-offset 458", "A line for each record, the newest last."),
+    ("bisect SOURCE CONDITION", "bisect L 'offline_partitions > 5'", "One object: the first offset at which it holds."),
+    ("doctor SOURCE", "doctor L --at-offset 458", "One object: the findings, the most severe first."),
+    ("quorum DIRECTORY…", "quorum L", "One object: the nodes, and whether they can elect a leader."),
+    ("what-if SOURCE", "what-if L --at-offset 401 --lose-broker 3", "One object: the steps, and what they leave."),
+    ("verify SOURCE", "verify L", "One object: what was checked, and the problems."),
+    ("ls SOURCE PATH", "ls L /image/topics/byName --at-offset 458", "A line for each node."),
+    ("import SOURCE LAKE", "import L LAKE", "One object: what was appended."),
+    ("tables LAKE", "tables LAKE", "One object: the rows of each table."),
+    ("export SOURCE FILE", "export L 458.checkpoint --at-offset 458", "One object: the snapshot file."),
+    ("page SOURCE", "page L -o cluster.html", "One object: the page."),
+)  # fmt: skip
+"""The commands whose answers the page shows: the command, a call with `--json` on the sample, and the answer's form."""
+
+
+def json_page() -> str:
+    """The page in Markdown."""
+    parts = [
+        "# JSON of the commands",
+        "What `--output json` (`--json`) prints, on stdout alone. Keys are added, none is changed or taken away. "
+        "Offsets are Kafka's, times are milliseconds since 1970, ids have Kafka's 22-character base64, bytes are "
+        "base64, fields of records have the names of Kafka's dump tool, and what is unknown is null. The answers are "
+        "those of the sample, with … for what is left out. Secrets are redacted unless `--show-secrets` is given. "
+        "[cli.md](../cli.md) has the exit codes.",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        for shown, words, form in COMMANDS:
+            parts.append(f"## {shown}\n\n{form}\n\n```text\n{_answer(words, folder)}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _answer(words: str, folder: str) -> str:
+    """The answer of a call, shortened: its first line, and the last one where it has other keys."""
+    given = [str(ROOT / LOG) if word == "L" else word for word in shlex.split(words)]
+    with chdir(folder):
+        done = CliRunner().invoke(application, [*given, "--json"], prog_name="kraftlake")
+    lines = [json.loads(line) for line in done.stdout.replace(str(ROOT), "").splitlines()]
+    first, last = lines[0], lines[-1]
+    drawn = [_drawn(first, "")]
+    if len(lines) > 1:
+        drawn.append("…")
+    if isinstance(last, dict) and last.keys() != first.keys():
+        drawn.append(_drawn(last, ""))
+    return "\n".join(drawn)
+
+
+def _drawn(value: Any, indent: str) -> str:
+    """A value over as few lines as fit; of alike entries only the first one."""
+    if isinstance(value, str) and len(value) > _LONGEST:
+        value = value[:_LONGEST] + "…"
+    compact = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or len(compact) + len(indent) <= _WIDTH:
+        return compact
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    inner = indent + "  "
+    entries = (
+        [(f"{json.dumps(key, ensure_ascii=False)}: ", one) for key, one in value.items()]
+        if isinstance(value, dict)
+        else [("", one) for one in value]
+    )
+    some = entries[: _shown(value)]
+    lines = [f"{inner}{key}{_drawn(one, inner)}" for key, one in some]
+    if len(some) < len(entries):
+        lines.append(f"{inner}…")
+    return "\n".join([begin, ",\n".join(lines), indent + end])
+
+
+def _shown(value: dict[str, Any] | list[Any]) -> int:
+    """How many entries of a long value are shown: of entries of one kind the first."""
+    entries = list(value.values()) if isinstance(value, dict) else value
+    if isinstance(value, list):
+        return 1 if len({type(one) for one in entries}) == 1 else len(entries)
+    if all(isinstance(one, dict) for one in entries):
+        return 1 if len({frozenset(one) for one in entries}) == 1 else 2 if len(entries) > _FEW else len(entries)
+    return 1 if len(entries) > 3 * _FEW and len({type(one) for one in entries}) == 1 else len(entries)

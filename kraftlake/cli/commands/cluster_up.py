@@ -129,6 +129,7 @@ def _watch(running: ClusterUp, view: ClusterView, stop: threading.Event, again: 
     while True:
         for table in running.step():
             view.events(table)
+        is_over = running.is_over  # asked first, so that the last picture has each node's end
         state = running.state
         was_up = was_up or state.is_up
         view.state(state)
@@ -141,7 +142,8 @@ def _watch(running: ClusterUp, view: ClusterView, stop: threading.Event, again: 
                     f"{node.plan.name} has ended before the cluster was up: {node.ending}; all its output is in "
                     f"{node.plan.log_file}"
                 )
-        if running.is_over:
+        if is_over:
+            view.state(state)
             break
         if stop.is_set() and not is_leaving:
             is_leaving = True

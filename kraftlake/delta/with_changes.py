@@ -10,7 +10,7 @@ from rpds import HashTrieMap
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-I = TypeVar("I")  # noqa: E741 - an image
+ImageT = TypeVar("ImageT")
 D = TypeVar("D", bound="EntriesDelta[Any, Any, Any]")
 
 
@@ -41,7 +41,7 @@ def drop_missing(base: HashTrieMap[K, V], changes: dict[K, V | None]) -> None:
         changes.setdefault(key, None)
 
 
-class EntriesDelta(Generic[I, K, V]):
+class EntriesDelta(Generic[ImageT, K, V]):
     """Changes of an image whose entries lie in one map, its attribute `ENTRIES`.
 
     `changes` has the new entry by key, in the order of the records; None for a removed one.
@@ -49,7 +49,7 @@ class EntriesDelta(Generic[I, K, V]):
 
     ENTRIES: ClassVar[str]
 
-    def __init__(self, image: I) -> None:
+    def __init__(self, image: ImageT) -> None:
         self.image = image
         self.changes: dict[K, V | None] = {}
 
@@ -63,7 +63,7 @@ class EntriesDelta(Generic[I, K, V]):
         """Remove the entries that the snapshot lacks."""
         drop_missing(self.entries, self.changes)
 
-    def apply(self) -> I:
+    def apply(self) -> ImageT:
         """The image after the changes; the same object if there are none."""
         image: Any = self.image
         entries = with_changes(self.entries, self.changes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,43 +15,25 @@ if TYPE_CHECKING:
 
 def topics_of(context: click.Context) -> list[str]:
     """The names of the topics that the source has ever had."""
-    known = _known(context)
-    return [] if known is None else sorted({*known.topics.values()})
+    return sorted({*_known(context).topics.values()})
 
 
 def partitions_of(context: click.Context) -> list[str]:
     """The partitions that the source has ever had."""
-    known = _known(context)
-    if known is None:
-        return []
-    return sorted(
-        f"{known.topics[topic]}-{number}" for topic, most in known.partitions.items() for number in range(most)
-    )
+    return sorted(f"{topic}-{number}" for topic, number in _partitions(_known(context)))
 
 
 def brokers_of(context: click.Context) -> list[str]:
     """The ids of the brokers that the source has ever had."""
-    known = _known(context)
-    return [] if known is None else [str(broker) for broker in sorted(known.brokers)]
+    return [str(broker) for broker in sorted(_known(context).brokers)]
 
 
 def things_of(context: click.Context) -> list[str]:
     """The paths of the topics, partitions and brokers that the source has ever had."""
     known = _known(context)
-    if known is None:
-        return []
-    partitions = (
-        f"topic/{known.topics[topic]}/partition/{number}"
-        for topic, most in known.partitions.items()
-        for number in range(most)
-    )
-    return sorted(
-        [
-            *(f"topic/{name}" for name in {*known.topics.values()}),
-            *partitions,
-            *(f"broker/{one}" for one in known.brokers),
-        ]
-    )
+    topics = [f"topic/{name}" for name in {*known.topics.values()}]
+    partitions = [f"topic/{topic}/partition/{number}" for topic, number in _partitions(known)]
+    return sorted([*topics, *partitions, *(f"broker/{broker}" for broker in known.brokers)])
 
 
 def config_names(_: click.Context) -> list[str]:
@@ -60,15 +44,20 @@ def config_names(_: click.Context) -> list[str]:
     return [f"{name}=" for name in sorted({*TOPIC_CONFIGS, *BROKER_CONFIGS})]
 
 
-def _known(context: click.Context) -> KnownNames | None:
-    """All names in the source; None without one on this machine: a completion asks no network, and never fails."""
-    path = context.params.get("source") or context.params.get("lake")
-    if not isinstance(path, str) or not Path(path).exists():
-        return None
+def _partitions(known: KnownNames) -> Iterator[tuple[str, int]]:
+    """Topics by name, with each number that a partition of theirs has had."""
+    for topic_id, most in known.partitions.items():
+        for number in range(most):
+            yield known.topics[topic_id], number
+
+
+def _known(context: click.Context) -> KnownNames:
+    """All names in the source; none without one on this machine: a completion asks no network, and never fails."""
     from kraftlake.api.source import open_source
     from kraftlake.cli.selection.known_names import KnownNames
 
-    try:
-        return KnownNames.of([open_source(path, node=context.params.get("node"))])
-    except Exception:  # whatever is wrong with the source, the command itself says it
-        return None
+    path = context.params.get("source") or context.params.get("lake")
+    if isinstance(path, str) and Path(path).exists():
+        with suppress(Exception):  # whatever is wrong with the source, the command itself says it
+            return KnownNames.of([open_source(path, node=context.params.get("node"))])
+    return KnownNames({}, {}, set())

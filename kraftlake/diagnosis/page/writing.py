@@ -24,14 +24,14 @@ from kraftlake.tables.events.log_events import LogEvents
 
 @attrs.frozen(kw_only=True)
 class PageReport:
-    """A page: the file that it was written to, or else its HTML, its size in bytes, and its content in numbers.
+    """A page: the file that it was written to, or else its HTML in UTF-8, its size in bytes, its content in numbers.
 
     It is of the offsets [from_offset, to_offset]. `skipped` are the records that a lenient reading left out. A notebook
     shows the page itself.
     """
 
     path: str | None
-    html: str | None = attrs.field(repr=False)
+    html: bytes = attrs.field(repr=False)
     cluster_id: str | None
     size: int
     from_offset: int
@@ -44,8 +44,8 @@ class PageReport:
 
     def _repr_html_(self) -> str:
         frame = "width='100%' height='640' style='border: 1px solid #8884'"
-        html = self.html if self.path is None else Path(self.path).read_text("utf-8")
-        return f"<iframe srcdoc='{escape(html or '')}' {frame}></iframe>"
+        html = self.html if self.path is None else Path(self.path).read_bytes()
+        return f"<iframe srcdoc='{escape(html.decode())}' {frame}></iframe>"
 
     def to_json(self) -> dict[str, Any]:
         """The form of `kraftlake page --json`."""
@@ -107,12 +107,17 @@ def write_page(
         "version": version("kraftlake"),
     }
     parts = document(packed(gathered, about))
-    html = b"".join(parts) if target is None else b""
+    if target is None:
+        path, html = None, b"".join(parts)
+        size = len(html)
+    else:
+        path, html = str(target), b""
+        size = write_readable(target, parts)
     return PageReport(
-        path=None if target is None else str(target),
-        html=html.decode() if target is None else None,
+        path=path,
+        html=html,
         cluster_id=source.cluster_id,
-        size=len(html) if target is None else write_readable(target, parts),
+        size=size,
         from_offset=from_,
         to_offset=to,
         brokers=len(gathered.brokers.ids),

@@ -53,7 +53,7 @@ def install(folder: Path, *packages: str | Path, python: str | Path = sys.execut
     assert installed.returncode == 0, installed.stderr
     shutil.copytree(REPOSITORY / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", folder)
-    for name in ("README.md", "docs", "samples"):
+    for name in ("README.md", "docs", "samples", "tools"):
         (folder / name).symlink_to(REPOSITORY / name)
     return made
 

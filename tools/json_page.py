@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import tempfile
-from contextlib import chdir
-from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
 
 from kraftlake.cli.application import application
+from tools.samples import beside_samples
 
-ROOT = Path(__file__).resolve().parents[1]
 LOG = "samples/kafka-4.4/log/__cluster_metadata-0"
 _WIDTH = 100
 _LONGEST = 60
@@ -52,18 +49,17 @@ def json_page() -> str:
         "those of the sample, with … for what is left out. Secrets are redacted unless `--show-secrets` is given. "
         "[cli.md](../cli.md) has the exit codes.",
     ]
-    with tempfile.TemporaryDirectory() as folder:
+    with beside_samples():
         for shown, words, form in COMMANDS:
-            parts.append(f"## {shown}\n\n{form}\n\n```text\n{_answer(words, folder)}\n```")
+            parts.append(f"## {shown}\n\n{form}\n\n```text\n{_answer(words)}\n```")
     return "\n\n".join(parts) + "\n"
 
 
-def _answer(words: str, folder: str) -> str:
+def _answer(words: str) -> str:
     """The answer of a call, shortened: its first line, and the last one where it has other keys."""
-    given = [str(ROOT / LOG) if word == "L" else word for word in shlex.split(words)]
-    with chdir(folder):
-        done = CliRunner().invoke(application, [*given, "--json"], prog_name="kraftlake")
-    lines = [json.loads(line) for line in done.stdout.replace(str(ROOT), "").splitlines()]
+    given = [LOG if word == "L" else word for word in shlex.split(words)]
+    done = CliRunner().invoke(application, [*given, "--json"], prog_name="kraftlake")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
     first, last = lines[0], lines[-1]
     drawn = [_drawn(first, "")]
     if len(lines) > 1:

@@ -13,7 +13,7 @@ from click_man.core import write_man_pages
 import kraftlake
 from kraftlake.cli.application import application
 from kraftlake.cli.options.command import Command
-from tools.reference_pages import commands
+from tools.commands import commands
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -6,7 +6,7 @@ the site alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from kraftlake.settings.uses import Heeded, Ignored
 from kraftlake.tables.events.events_table import EVENTS, KINDS
 from kraftlake.tables.jobs import ALL, RECORDS
 from kraftlake.tables.lake_table import TableDescription
+from tools.commands import commands
 from tools.json_page import json_page
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -83,13 +84,6 @@ def commands_page() -> str:
             level = "##" if name.count(" ") <= 1 else "###"
             parts.append(f"{level} {name}\n\n```text\n{help_of(name)}\n```")
     return "\n\n".join(parts) + "\n"
-
-
-def commands(path: str = "kraftlake", command: click.Command = application) -> Iterator[tuple[str, click.Command]]:
-    """Every command with its full name, groups before their commands."""
-    yield path, command
-    for name, child in command.commands.items() if isinstance(command, click.Group) else ():
-        yield from commands(f"{path} {name}", child)
 
 
 def help_of(name: str) -> str:

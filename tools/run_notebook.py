@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 
-ROOT = Path(__file__).resolve().parents[1]
+from tools.samples import beside_samples
 
 
 def executed(path: Path) -> Any:
     """The notebook with the outputs of a run."""
     notebook = nbformat.read(path, as_version=4)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "samples").symlink_to(ROOT / "samples")
-        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+    with beside_samples():
+        NotebookClient(notebook, timeout=300).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when it ran
     return notebook

@@ -7,11 +7,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 from click.testing import CliRunner, Result
 
 from kraftlake.cli.application import application
@@ -22,13 +20,6 @@ SAMPLE = SAMPLES / "kafka-4.4"
 DIRECTORY = SAMPLE / "log" / "__cluster_metadata-0"
 TORN = SAMPLES / "crash-torn" / "log" / "__cluster_metadata-0"
 LEGACY = SAMPLES / "legacy-33" / "log" / "__cluster_metadata-0"
-
-
-def commands(path: str = "kraftlake", command: click.Command = application) -> Iterator[tuple[str, click.Command]]:
-    """Every command with its full name, groups before their commands."""
-    yield path, command
-    for name, child in command.commands.items() if isinstance(command, click.Group) else ():
-        yield from commands(f"{path} {name}", child)
 
 
 def run(*words: object, code: int = 0, width: int | None = None, **environment: str) -> Result:

@@ -18,7 +18,8 @@ from kraftlake.records import metadata_records as r
 from kraftlake.tables.jobs import JOBS
 from tests.at_least_one import at_least_one
 from tests.cli.made_logs import HOSTILE, TOPIC_ID, batch_of, directory_of, hostile_log, unreplayable_log
-from tests.cli.running import DIRECTORY, commands, process, run
+from tests.cli.running import DIRECTORY, process, run
+from tools.commands import commands
 
 Row = dict[str, Any]
 LEAVES = {

@@ -13,7 +13,8 @@ import pytest
 from kraftlake.cli.application import application
 from kraftlake.tables.jobs import JOBS
 from tests.at_least_one import at_least_one
-from tests.cli.running import DIRECTORY, ROOT, commands, process, run
+from tests.cli.running import DIRECTORY, ROOT, process, run
+from tools.commands import commands
 
 COMMANDS = list(commands())
 LEAVES = [(path, command) for path, command in COMMANDS if not isinstance(command, click.Group)]

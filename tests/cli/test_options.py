@@ -16,7 +16,8 @@ from kraftlake.cli.views.reports import show_run
 from kraftlake.records import metadata_records as r
 from tests.at_least_one import at_least_one
 from tests.cli.made_logs import batch_of, directory_of, unreplayable_log
-from tests.cli.running import DIRECTORY, commands, fault, run
+from tests.cli.running import DIRECTORY, fault, run
+from tools.commands import commands
 
 SINGLE = [
     (path, option)

@@ -12,9 +12,10 @@ import pytest
 import kraftlake
 from kraftlake.cli.commands.controlled.change import LAKE_ALONE
 from tests.cli.made_logs import HOSTILE, batch_of, directory_of
-from tests.cli.running import DIRECTORY, LEGACY, TORN, commands, fault, run, run_json
+from tests.cli.running import DIRECTORY, LEGACY, TORN, fault, run, run_json
 from tests.diagnosis.trial.clusters import broker, features
 from tests.protocol.observer.fake_quorum import running
+from tools.commands import commands
 
 
 def steps(*words: object) -> list[tuple[str, list[Any]]]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import chdir
 from pathlib import Path
 
-from tests.cli.running import ROOT, run
+from tests.cli.running import run
+from tools.samples import beside_samples
 
 _BLOCK = re.compile(r"(?<=```console\n).*?(?=\n```)", re.DOTALL)
 UNHEALTHY = 3
@@ -25,8 +24,7 @@ def anew(page: str) -> str:
         commands = [line.removeprefix("$ ") for line in block[0].splitlines() if line.startswith("$ ")]
         return "\n".join(line for command in commands for line in (f"$ {command}", *_printed(command, names)))
 
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        Path("samples").symlink_to(ROOT / "samples")
+    with beside_samples():
         return _BLOCK.sub(printed, page)
 
 

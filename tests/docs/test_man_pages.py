@@ -9,7 +9,7 @@ import pytest
 
 from kraftlake.cli.options.command import Command
 from tests.at_least_one import at_least_one
-from tests.cli.running import commands
+from tools.commands import commands
 from tools.man_pages import write_pages
 
 

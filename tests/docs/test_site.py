@@ -14,8 +14,9 @@ import pytest
 
 from kraftlake.tables.jobs import TABLES
 from tests.at_least_one import at_least_one
-from tests.cli.running import ROOT, commands
+from tests.cli.running import ROOT
 from tools.architecture_picture import PICTURES
+from tools.commands import commands
 from tools.reference_pages import DOORS, REFERENCE, door_targets, kept_pages, table_descriptions
 
 LOADING = {"script": "src", "img": "src", "iframe": "src", "link": "href"}

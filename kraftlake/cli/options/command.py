@@ -57,7 +57,6 @@ class Context(click.Context):
 
     def __init__(self, *args: Any, **extra: Any) -> None:
         extra.setdefault("max_content_width", _HELP_WIDTH)
-        extra.setdefault("help_option_names", ["-h", "--help"])
         if os.environ.get("NO_COLOR"):
             extra.setdefault("color", False)
         super().__init__(*args, **extra)
@@ -103,6 +102,10 @@ class _Explained(click.Command):
         text, _, self._examples = (help or "").partition("Examples:\n")
         super().__init__(*args, **extra | {"help": inspect.cleandoc(text.rstrip())})
         self.section = section
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The names of the option that shows help, of the command: click keeps those of the first context it sees."""
+        return ["-h", "--help"]
 
     @property
     def examples(self) -> Sequence[Example]:

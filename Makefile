@@ -3,7 +3,8 @@
 # make check  format, lint, types and the fast tests: what to run between two edits (a minute, once types are cached)
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
 # make docs   the site of docs/ with the reference of commands, Python, tables and metrics, in build/docs/site; man pages in build/man
-# make wheels the sdist, and a wheel for each platform, compiled by zig: for glibc 2.17 and newer
+# make wheels the sdist, and a wheel for each platform, compiled by zig: for glibc 2.17 and newer; KRAFTLAKE_HOME_PAGE=https://…
+#             gives the package's description links to the site that `make docs` makes, where that is served
 # make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)
 
 SHELL := /bin/bash

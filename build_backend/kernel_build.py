@@ -1,10 +1,13 @@
 """The build of kraftlake: setuptools, with the kernels as one extension module for every Python from 3.11 on.
 
+A wheel also has a man page for each command.
+
 The same source makes the same wheel, byte for byte, with the same compiler. Environment variables choose another build:
 
 - KRAFTLAKE_KERNELS=checked: kernels that check each index; for tests;
 - KRAFTLAKE_KERNELS=sanitized: kernels with the compiler's address and undefined-behaviour sanitizers; for tests;
-- KRAFTLAKE_PLATFORM=manylinux_2_17_aarch64 (see PLATFORMS): a wheel for that platform, compiled by zig.
+- KRAFTLAKE_PLATFORM=manylinux_2_17_aarch64 (see PLATFORMS): a wheel for that platform, compiled by zig;
+- KRAFTLAKE_HOME_PAGE=https://…: the address of the site of `make docs`, for links of the package's description.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ WHEEL_BUILD = "build/wheel"
 """Where a wheel is built, apart from builds of the extension for a checkout."""
 COMPILERS = ("cc", "gcc", "clang")
 ZIG = "ziglang==0.17.1"
+MANUAL = ("click==8.5.1", "click-man==0.6.0")
+"""What the man pages of a wheel are made by; kraftlake's commands are described without its other dependencies."""
 PLATFORMS = {
     "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
     "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
@@ -145,14 +150,22 @@ def zig(command: BuildKernels) -> list[str]:
     ]
 
 
+def manual() -> list[str]:
+    """The files of the man pages, made anew; their paths from the root, as setuptools wants them."""
+    sys.path.insert(0, str(ROOT))
+    from tools.man_pages import write_pages
+
+    return [str(page.relative_to(ROOT)) for page in write_pages(ROOT / WHEEL_BUILD / "man")]
+
+
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    """What building a wheel needs beside pyproject.toml's: zig's C compiler where none is installed."""
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *([] if compiler() else [ZIG])]
+    """What building a wheel needs beside pyproject.toml's: the makers of man pages, and what the extension needs."""
+    return [*get_requires_for_build_editable(config_settings), *MANUAL]
 
 
 def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
-    """The same for an editable install."""
-    return get_requires_for_build_wheel(config_settings)
+    """What the extension needs: zig's C compiler where none is installed."""
+    return [*build_meta.get_requires_for_build_editable(config_settings), *([] if compiler() else [ZIG])]
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:

@@ -71,7 +71,7 @@ def copy_sources(folder: Path, *others: str) -> Path:
     """Copy what kraftlake is built from, and other folders of the repository, into a new folder."""
     folder.mkdir()
     unwanted = shutil.ignore_patterns("__pycache__", "*.so", "*.c")
-    for name in ("kraftlake", "pyspark_kraft", "build_backend", *others):
+    for name in ("kraftlake", "pyspark_kraft", "build_backend", "tools", *others):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=unwanted)
     for file in ("pyproject.toml", "setup.py", "MANIFEST.in", "constraints.txt", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / file, folder)

@@ -72,6 +72,7 @@ class LazyCommands(UserDict[str, click.Command]):
     cls=Group,
     commands=LazyCommands(),
     invoke_without_command=True,
+    short_help="Ask a Kafka cluster's metadata log what the cluster looks like, or looked like.",
 )
 @click.version_option(package_name="kraftlake", message="kraftlake %(version)s", cls=Option, help="Print the version.")
 @click.pass_context

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,6 +13,7 @@ import pytest
 from kraftlake.tables.jobs import TABLES
 from tests.at_least_one import at_least_one
 from tests.cli.running import ROOT
+from tests.docs.built_site import built_site
 from tools.architecture_picture import PICTURES
 from tools.commands import commands
 from tools.reference_pages import DOORS, REFERENCE, door_targets, kept_pages, table_descriptions
@@ -47,12 +46,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.docs_site", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "site"
+    return built_site(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def _library(compiler: str, name: str) -> Path:
 
 
 def _build(kind: str, folder: Path) -> None:
-    copy_sources(folder, "tests", "tools", "simulator")
+    copy_sources(folder, "tests", "simulator")
     for name in ("samples", "docs"):
         (folder / name).symlink_to(REPOSITORY / name)
     made = GuardedBuild(folder, {"KRAFTLAKE_KERNELS": kind})

@@ -12,6 +12,7 @@ import pytest
 
 from kraftlake.runtime import __version__
 from tests.wheel import copy_sources, left_by_earlier_builds
+from tools.commands import commands
 
 MEGABYTE = 1_000_000
 
@@ -27,8 +28,14 @@ def test_it_has_the_compiled_code_and_nothing_that_building_it_left(wheel: Path)
     assert "kraftlake/left.py" not in names
     assert {Path(name).suffix for name in names if name.startswith("kraftlake/kernels/")} == {".py", ".pyi", ".so"}
     assert {name.split("/")[0] for name in names} == {
-        "kraftlake", "pyspark_kraft", f"kraftlake-{__version__}.dist-info",
+        "kraftlake", "pyspark_kraft", f"kraftlake-{__version__}.dist-info", f"kraftlake-{__version__}.data",
     }  # fmt: skip
+
+
+def test_it_has_a_man_page_for_each_command(wheel: Path) -> None:
+    manual = f"kraftlake-{__version__}.data/data/share/man/man1/"
+    pages = {name.removeprefix(manual) for name in zipfile.ZipFile(wheel).namelist() if name.startswith(manual)}
+    assert pages == {f"{name.replace(' ', '-')}.1" for name, _ in commands()}
 
 
 def test_building_it_leaves_a_build_for_the_checkout_as_it_is(wheel: Path) -> None:

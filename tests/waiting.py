@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,3 +25,12 @@ def wait_for(question: Callable[[], Any], what: object = "") -> Any:
         time.sleep(min(0.5, 0.02 + 2 * took))
         asked = time.monotonic()
     return answer
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of that id is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

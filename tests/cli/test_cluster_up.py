@@ -13,8 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftlake.metadata_log.log import MetadataLog
 from tests.cli.running import fault, run
+from tests.waiting import is_alive, wait_for
 
 PATIENCE = 90.0
 ONE_EACH = ("--brokers", "1", "--controllers", "1", "--override", "controller.quorum.fetch.timeout.ms=1000")
@@ -32,24 +32,6 @@ ON_TERMINAL = (
 )
 """Makes stdin the terminal whose Ctrl-C this process gets, and becomes the command."""
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-def wait_until(holds: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        found = holds()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"waited in vain until {what}")
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @contextmanager
@@ -77,11 +59,11 @@ def test_a_script_gets_one_line_and_no_node_outlives_the_command_that_is_killed(
             topic = NewTopic("orders", 1, config={"cleanup.policy": "compact"})
             admin = AdminClient({"bootstrap.servers": line["bootstrap"]})
             admin.create_topics([topic])["orders"].result(timeout=PATIENCE)
-            wait_until((tmp_path / "told").read_text, "the screen has the warning")
+            wait_for((tmp_path / "told").read_text, "the screen has the warning")
             assert all(map(is_alive, pids))
             up.kill()
             assert stdout.read() == b""
-        wait_until(lambda: not any(map(is_alive, pids)), "the nodes are gone")
+        wait_for(lambda: not any(map(is_alive, pids)), "the nodes are gone")
     warning = "logs are not compacted yet, and keep all records of a key"
     assert (tmp_path / "told").read_text() == f"warning: cleanup.policy of topic orders has no effect: {warning}\n"
     lines = [json.loads(one) for one in (tmp_path / "lake-data/controller-101/log.jsonl").read_text().splitlines()]
@@ -129,20 +111,20 @@ class Screen:
 def test_a_terminal_shows_the_nodes_and_ctrl_c_ends_them(tmp_path: Path) -> None:
     with closing(Screen("cluster", "up", tmp_path / "lake", *ONE_EACH[:1], "2", *ONE_EACH[2:])) as screen:
         row = r"{} +127\.0\.0\.1:\d+ +{}.* (\d+)\s"
-        wait_until(lambda: screen.shows(row.format("broker 1", "up")), "a broker is up")
-        second = wait_until(lambda: screen.shows(row.format("broker 2", "up")), "the other is up")
-        wait_until(lambda: screen.shows(row.format("controller 101", "active")), "the controller is active")
+        wait_for(lambda: screen.shows(row.format("broker 1", "up")), "a broker is up")
+        second = wait_for(lambda: screen.shows(row.format("broker 2", "up")), "the other is up")
+        wait_for(lambda: screen.shows(row.format("controller 101", "active")), "the controller is active")
         assert screen.shows(r"led by controller 101 in epoch \d")
         assert screen.shows("broker 1 is unfenced")
         os.kill(int(second[1]), signal.SIGKILL)
         sentence = r"broker 2 is down \(killed by SIGKILL\) and is not started again; the others go on"
-        wait_until(lambda: screen.shows(sentence), "the dead broker is told of")
+        wait_for(lambda: screen.shows(sentence), "the dead broker is told of")
         assert screen.shows(r"broker 2 +\S+ +down, killed by SIGKILL")
         screen.press_ctrl_c()
-        assert wait_until(lambda: (screen.shows("$"), screen.process.poll() is not None)[1], "it has ended")
+        assert wait_for(lambda: (screen.shows("$"), screen.process.poll() is not None)[1], "it has ended")
         assert screen.process.returncode == 0
-        wait_until(lambda: screen.shows(r"broker 1 +\S+ +left"), "the broker has left")
-        wait_until(lambda: screen.shows(r"controller 101 +\S+ +left"), "the controller has left")
+        wait_for(lambda: screen.shows(r"broker 1 +\S+ +left"), "the broker has left")
+        wait_for(lambda: screen.shows(r"controller 101 +\S+ +left"), "the controller has left")
 
 
 def test_a_node_that_cannot_start_ends_the_command(tmp_path: Path) -> None:

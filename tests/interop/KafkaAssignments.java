@@ -1,6 +1,3 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
@@ -14,7 +11,6 @@ import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.yammer.metrics.core.MetricsRegistry;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.NodeApiVersions;
@@ -242,28 +238,16 @@ public class KafkaAssignments {
     }
 
     public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        System.setOut(System.err);
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        ObjectMapper json = new ObjectMapper();
-        String line = in.readLine();
-        while (line != null) {
-            Map answer = new LinkedHashMap();
-            try {
+        new Answers() {
+            Object answer(String[] fields) throws Exception {
                 KafkaAssignments made = new KafkaAssignments();
                 List seen = new ArrayList();
-                for (Iterator each = ((List) json.readValue(line, List.class)).iterator(); each.hasNext();) {
+                for (Iterator each = ((List) Answers.JSON.readValue(fields[0], List.class)).iterator(); each.hasNext();) {
                     seen.add(made.step((Map) each.next()));
                 }
                 made.manager.close();
-                answer.put("seen", seen);
-            } catch (Throwable fault) {
-                java.io.StringWriter text = new java.io.StringWriter();
-                fault.printStackTrace(new java.io.PrintWriter(text));
-                answer.put("error", text.toString());
+                return Collections.singletonMap("seen", seen);
             }
-            out.println(json.writeValueAsString(answer));
-            line = in.readLine();
-        }
+        }.serve();
     }
 }

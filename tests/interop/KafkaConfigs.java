@@ -1,7 +1,5 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Constructor;
+import java.util.Collections;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.AbstractMap;
@@ -18,7 +16,6 @@ import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import kafka.server.ControllerConfigurationValidator;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
@@ -65,25 +62,14 @@ import org.apache.kafka.storage.internals.log.LogConfig;
  * The language is what Janino compiles.
  */
 public class KafkaConfigs {
-    static final ObjectMapper JSON = new ObjectMapper();
     static Object manager;
 
     public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        System.setOut(System.err);
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        String line = in.readLine();
-        while (line != null) {
-            Map answer = new LinkedHashMap();
-            try {
-                String[] request = line.split("\t");
-                answer.put("answer", answer(request[0], JSON.readTree(request[1])));
-            } catch (Throwable fault) {
-                answer.put("error", fault.toString() + (fault.getCause() == null ? "" : " / " + fault.getCause()));
+        new Answers() {
+            Object answer(String[] fields) throws Exception {
+                return Collections.singletonMap("answer", KafkaConfigs.answer(fields[0], Answers.JSON.readTree(fields[1])));
             }
-            out.println(JSON.writeValueAsString(answer));
-            line = in.readLine();
-        }
+        }.serve();
     }
 
     static Object answer(String what, JsonNode request) throws Exception {
@@ -199,7 +185,7 @@ public class KafkaConfigs {
             properties.put("controller.listener.names", "CONTROLLER");
             properties.put("listeners", "PLAINTEXT://127.0.0.1:9092");
             properties.put("log.dirs", "/a,/b");
-            properties.putAll((Map) JSON.convertValue((JsonNode) f.next(), Map.class));
+            properties.putAll((Map) Answers.JSON.convertValue((JsonNode) f.next(), Map.class));
             try {
                 new KafkaConfig(properties, false);
                 problems.add(null);
@@ -226,7 +212,7 @@ public class KafkaConfigs {
         properties.put("controller.quorum.voters", "100@127.0.0.1:9093");
         properties.put("controller.listener.names", "CONTROLLER");
         properties.put("listeners", "CONTROLLER://127.0.0.1:9093");
-        properties.putAll((Map) JSON.convertValue(at(request, "static"), Map.class));
+        properties.putAll((Map) Answers.JSON.convertValue(at(request, "static"), Map.class));
         KafkaConfig config = new KafkaConfig(properties, false);
         FeatureControlManager.Builder control = new FeatureControlManager.Builder();
         call(control, "setQuorumFeatures", new Object[] {
@@ -237,8 +223,8 @@ public class KafkaConfigs {
             features.replay(
                 new FeatureLevelRecord().setName("eligible.leader.replicas.version").setFeatureLevel((short) 1));
         }
-        final List topics = (List) JSON.convertValue(at(request, "topics"), List.class);
-        final List brokers = (List) JSON.convertValue(at(request, "brokers"), List.class);
+        final List topics = (List) Answers.JSON.convertValue(at(request, "topics"), List.class);
+        final List brokers = (List) Answers.JSON.convertValue(at(request, "brokers"), List.class);
         Consumer exists = new Consumer() {
             public void accept(Object object) {
                 ConfigResource resource = (ConfigResource) object;

@@ -1,7 +1,5 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
+import java.util.Collections;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
@@ -14,7 +12,6 @@ import java.util.Random;
 import java.util.function.IntPredicate;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
@@ -51,22 +48,11 @@ import org.apache.kafka.server.config.ServerTopicConfigSynonyms;
  */
 public class KafkaControllers {
     public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        System.setOut(System.err);
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        ObjectMapper json = new ObjectMapper();
-        String line = in.readLine();
-        while (line != null) {
-            Map answer = new LinkedHashMap();
-            try {
-                String[] request = line.split("\t");
-                answer.put("answer", answer(request[0], json.readTree(request[1])));
-            } catch (Throwable fault) {
-                answer.put("error", fault.toString() + (fault.getCause() == null ? "" : " / " + fault.getCause()));
+        new Answers() {
+            Object answer(String[] fields) throws Exception {
+                return Collections.singletonMap("answer", KafkaControllers.answer(fields[0], Answers.JSON.readTree(fields[1])));
             }
-            out.println(json.writeValueAsString(answer));
-            line = in.readLine();
-        }
+        }.serve();
     }
 
     static Object answer(String what, JsonNode request) throws Exception {

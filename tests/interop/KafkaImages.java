@@ -1,7 +1,4 @@
-import java.io.BufferedReader;
 import java.io.File;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.file.Paths;
 import java.util.ArrayList;
@@ -16,7 +13,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.clients.admin.ScramMechanism;
 import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.TopicIdPartition;
@@ -94,23 +90,11 @@ public class KafkaImages {
     private static final SupportedConfigChecker SUPPORTED = new DefaultSupportedConfigChecker();
 
     public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        System.setOut(System.err);
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        ObjectMapper json = new ObjectMapper();
-        String line = in.readLine();
-        while (line != null) {
-            Object answer;
-            try {
-                answer = answer(line.split("\t"));
-            } catch (Throwable fault) {
-                Map error = new LinkedHashMap();
-                error.put("error", fault.toString() + (fault.getCause() == null ? "" : " / " + fault.getCause()));
-                answer = error;
+        new Answers() {
+            Object answer(String[] fields) throws Exception {
+                return KafkaImages.answer(fields);
             }
-            out.println(json.writeValueAsString(answer));
-            line = in.readLine();
-        }
+        }.serve();
     }
 
     static Object answer(String[] request) throws Exception {

@@ -1,7 +1,4 @@
-import java.io.BufferedReader;
 import java.io.File;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
@@ -16,7 +13,6 @@ import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.record.internal.MemoryRecords;
@@ -51,7 +47,6 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  */
 public class KafkaLogs {
     static final KafkaScheduler SCHEDULER = new KafkaScheduler(1);
-    static final ObjectMapper JSON = new ObjectMapper();
     static final ThreadMXBean CPU = ManagementFactory.getThreadMXBean();
 
     /** The time of the records, by which no producer expires. */
@@ -75,12 +70,12 @@ public class KafkaLogs {
         if (fields[0].equals("bench")) {
             return bench(fields);
         }
-        Map configs = (Map) JSON.readValue(fields[2], Map.class);
+        Map configs = (Map) Answers.JSON.readValue(fields[2], Map.class);
         UnifiedLog log = UnifiedLog.create(new File(fields[1]), new LogConfig(configs), Long.parseLong(fields[6]),
             Long.parseLong(fields[5]), SCHEDULER, new BrokerTopicStats(), new Still(),
             900000, new ProducerStateManagerConfig(2000000000, false), 600000, new LogDirFailureChannel(1),
             Boolean.parseBoolean(fields[4]), Optional.of(Uuid.fromString(fields[3])));
-        Iterator steps = ((List) JSON.readValue(fields[7], List.class)).iterator();
+        Iterator steps = ((List) Answers.JSON.readValue(fields[7], List.class)).iterator();
         List told = new ArrayList();
         while (steps.hasNext()) {
             List step = (List) steps.next();
@@ -259,23 +254,11 @@ public class KafkaLogs {
     }
 
     public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        System.setOut(System.err);
         SCHEDULER.startup();
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        String line = in.readLine();
-        while (line != null) {
-            Map answer = new LinkedHashMap();
-            try {
-                answer = answer(line.split("\t"));
-            } catch (Throwable fault) {
-                java.io.StringWriter text = new java.io.StringWriter();
-                fault.printStackTrace(new java.io.PrintWriter(text));
-                answer.put("error", text.toString());
+        new Answers() {
+            Object answer(String[] fields) throws Exception {
+                return KafkaLogs.answer(fields);
             }
-            out.println(JSON.writeValueAsString(answer));
-            line = in.readLine();
-        }
-        System.exit(0);
+        }.serve();
     }
 }

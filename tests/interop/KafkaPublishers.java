@@ -1,6 +1,3 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
@@ -21,7 +18,6 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
@@ -81,23 +77,11 @@ import org.apache.kafka.server.quota.QuotaType;
  */
 public class KafkaPublishers {
     public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        System.setOut(System.err);
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        ObjectMapper json = new ObjectMapper();
-        String line = in.readLine();
-        while (line != null) {
-            Map answer = new LinkedHashMap();
-            try {
-                int tab = line.indexOf('\t');
-                answer.put("answer", answer(line.substring(0, tab), json.readTree(line.substring(tab + 1))));
-            } catch (Throwable fault) {
-                answer.clear();
-                answer.put("error", fault.toString() + (fault.getCause() == null ? "" : " / " + fault.getCause()));
+        new Answers() {
+            Object answer(String[] fields) throws Exception {
+                return Collections.singletonMap("answer", KafkaPublishers.answer(fields[0], Answers.JSON.readTree(fields[1])));
             }
-            out.println(json.writeValueAsString(answer));
-            line = in.readLine();
-        }
+        }.serve();
     }
 
     static Object answer(String what, JsonNode request) throws Exception {

@@ -1,8 +1,5 @@
-import java.io.BufferedReader;
 import java.io.File;
 import java.io.FileOutputStream;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.util.ArrayList;
@@ -16,7 +13,6 @@ import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import kafka.cluster.Partition;
 import kafka.server.BlockingSend;
 import kafka.server.KafkaConfig;
@@ -622,7 +618,7 @@ public class KafkaReplicas {
         HandTime time = new HandTime();
         KafkaReplicas made = new KafkaReplicas(1, new File(request[1]), time);
         if (request[0].equals("serve")) {
-            List script = (List) new ObjectMapper().readValue(request[2], List.class);
+            List script = (List) Answers.JSON.readValue(request[2], List.class);
             Map answer = Collections.singletonMap("answers", made.serve(time, script));
             made.close();
             return answer;
@@ -633,23 +629,10 @@ public class KafkaReplicas {
     }
 
     public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        System.setOut(System.err);
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        ObjectMapper json = new ObjectMapper();
-        String line = in.readLine();
-        while (line != null) {
-            Map answer = new LinkedHashMap();
-            try {
-                answer = answer(line.split("\t"));
-            } catch (Throwable fault) {
-                java.io.StringWriter text = new java.io.StringWriter();
-                fault.printStackTrace(new java.io.PrintWriter(text));
-                answer.put("error", text.toString());
+        new Answers() {
+            Object answer(String[] fields) throws Exception {
+                return KafkaReplicas.answer(fields);
             }
-            out.println(json.writeValueAsString(answer));
-            line = in.readLine();
-        }
-        System.exit(0); // timers of Kafka's purgatories have threads that are no daemons
+        }.serve();
     }
 }

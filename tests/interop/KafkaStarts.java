@@ -1,9 +1,7 @@
-import java.io.BufferedReader;
 import java.io.File;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.AbstractConfig;
@@ -29,24 +27,18 @@ public class KafkaStarts implements ExternalKRaftMetrics {
     }
 
     public static void main(String[] args) throws Exception {
-        PrintStream answers = System.out;
-        System.setOut(System.err);
-        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            String answer;
-            try {
-                answer = start(new File(line));
-            } catch (Throwable fault) {
-                String said = (fault.getClass().getSimpleName() + ": " + fault.getMessage());
-                answer = "{\"refused\": \"" + said.replaceAll("[^ -~]", " ").replace("\\", "/").replace("\"", "'") + "\"}";
+        new Answers() {
+            Object answer(String[] fields) throws Exception {
+                try {
+                    return start(new File(fields[0]));
+                } catch (Throwable fault) {
+                    return Collections.singletonMap("refused", fault.getClass().getSimpleName() + ": " + fault.getMessage());
+                }
             }
-            answers.println(answer);
-            answers.flush();
-        }
-        System.exit(0);
+        }.serve();
     }
 
-    private static String start(File directory) throws Exception {
+    private static Map start(File directory) throws Exception {
         KafkaScheduler scheduler = new KafkaScheduler(1);
         scheduler.startup();
         try {
@@ -60,7 +52,10 @@ public class KafkaStarts implements ExternalKRaftMetrics {
                     new KafkaRaftMetrics(new Metrics(), "raft"), new KafkaStarts()
                 ).updateState();
                 new FileQuorumStateStore(new File(directory, "quorum-state")).readElectionState();
-                return "{\"start\": " + log.startOffset() + ", \"end\": " + log.endOffset().offset() + "}";
+                Map offsets = new HashMap();
+                offsets.put("start", Long.valueOf(log.startOffset()));
+                offsets.put("end", Long.valueOf(log.endOffset().offset()));
+                return offsets;
             } finally {
                 log.close();
             }

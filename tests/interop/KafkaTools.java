@@ -1,8 +1,6 @@
-import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
-import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.util.ArrayList;
@@ -10,7 +8,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.common.utils.internals.Exit;
 
 /**
@@ -22,7 +19,6 @@ import org.apache.kafka.common.utils.internals.Exit;
  * The answer has `out`, `err` and `code`. The language is what Janino compiles.
  */
 public class KafkaTools {
-    static final ObjectMapper JSON = new ObjectMapper();
 
     /** What tools do at the end of their JVM, such as to send what they have not sent yet. */
     static List hooks = new ArrayList();
@@ -88,8 +84,6 @@ public class KafkaTools {
     }
 
     public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        System.setOut(System.err);
         Exit.Procedure end = new Exit.Procedure() {
             public void execute(int code, String message) {
                 if (ended == null) {
@@ -105,22 +99,14 @@ public class KafkaTools {
                 hooks.add(hook);
             }
         });
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
-        String line = in.readLine();
-        while (line != null) {
-            Map answer = new LinkedHashMap();
-            try {
-                String[] fields = line.split("\t");
-                answer = run(fields[1], (List) JSON.readValue(fields[2], List.class),
-                    (String) JSON.readValue(fields[3], String.class));
-            } catch (Throwable fault) {
-                java.io.StringWriter text = new java.io.StringWriter();
-                fault.printStackTrace(new java.io.PrintWriter(text));
-                answer.put("error", text.toString());
+        new Answers() {
+            Object answer(String[] fields) throws Exception {
+                return run(fields[1], (List) JSON.readValue(fields[2], List.class), (String) JSON.readValue(fields[3], String.class));
             }
-            out.println(JSON.writeValueAsString(answer));
-            line = in.readLine();
-        }
-        Runtime.getRuntime().halt(0);
+
+            void end() {
+                Runtime.getRuntime().halt(0); // hooks of the tools have run
+            }
+        }.serve();
     }
 }

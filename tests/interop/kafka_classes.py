@@ -1,7 +1,7 @@
 """Kafka 4.4's own image classes as the judge: one JVM a test process, asked over its stdin.
 
-`KafkaImages.java` beside this file does the work. It is compiled in memory by Janino, which Spark ships, so a Java
-runtime without a compiler is enough.
+`KafkaImages.java` beside this file does the work, asked through `Answers.java`. They are compiled in memory by Janino,
+which Spark ships, so a Java runtime without a compiler is enough.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_jars, kafka_node_jars
 
 _SOURCE = Path(__file__).with_name("KafkaImages.java")
+_ANSWERS = Path(__file__).with_name("Answers.java")
 # A JVM of the quick profile lives for seconds, most of which the optimising compiler would take for itself.
 _QUICK = () if os.environ.get("KRAFTLAKE_TESTS") == "long" else ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -46,6 +47,9 @@ class KafkaClasses:
         class_path = ":".join(str(jar) for jar in [*compiler, *(jars or kafka_jars()).values()])
         self._lock = threading.Lock()
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._unit = tempfile.NamedTemporaryFile("w", suffix=".java", encoding="utf-8")  # noqa: SIM115 - Janino compiles one file
+        self._unit.write(source.read_text("utf-8") + _ANSWERS.read_text("utf-8"))
+        self._unit.flush()
         self._jvm = subprocess.Popen(
             [
                 str(find_java().executable),
@@ -54,7 +58,7 @@ class KafkaClasses:
                 "-cp",
                 class_path,
                 "org.codehaus.janino.SimpleCompiler",
-                str(source),
+                self._unit.name,
                 source.stem,
             ],
             stdin=subprocess.PIPE,
@@ -89,6 +93,7 @@ class KafkaClasses:
         self._jvm.wait(timeout=30)
         self._jvm.stdout.close()
         self._stderr.close()
+        self._unit.close()
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +54,6 @@ def consumed(bootstrap: str, topic: str, wanted: Iterable[Record], partitions: i
             missing -= {(partition, message.offset(), value), wherever}
     consumer.close()
     return found
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + _TAKES_AT_MOST
-    while not condition():
-        assert time.monotonic() < deadline, condition
-        time.sleep(0.5)
 
 
 def put_in_place(restored: Path, node: KafkaNode) -> None:

@@ -25,8 +25,9 @@ from kraftlake.replay.restore.broker_facts import broker_facts
 from kraftlake.replay.restore.restore_files import write_restore
 from kraftlake.replay.restore.restore_plan import RestorePlan, plan_restore
 from kraftlake.replay.restore.restored_image import restored_image
-from tests.interop.restored_nodes import Record, consumed, on_disk, produced, put_in_place, until
+from tests.interop.restored_nodes import Record, consumed, on_disk, produced, put_in_place
 from tests.kafka_node import KafkaNode, new_nodes
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,
@@ -140,13 +141,13 @@ def wiped(tmp_path_factory: pytest.TempPathFactory) -> Wiped:
             return kraftlake.open(cluster.lake)
 
         write("before")
-        until(lambda: imported().image().topics.get_topic("orders") is not None)
+        wait_for(lambda: imported().image().topics.get_topic("orders") is not None)
         at = imported().last_image_offset
         for victim in (1, 2, 3, 4, 1):
             nodes[victim].kill()
             write(f"without {victim}")
             nodes[victim].start()
-            until(lambda: cluster.in_sync() == dict.fromkeys(range(PARTITIONS), REPLICAS))
+            wait_for(lambda: cluster.in_sync() == dict.fromkeys(range(PARTITIONS), REPLICAS))
             write(f"with {victim} again", 40)
         nodes[2].admin.create_topics([NewTopic("later", 2, REPLICAS)])["later"].result()
         nodes[4].kill()
@@ -166,7 +167,7 @@ def test_leaders_and_epochs_of_the_offset_cut_acknowledged_records(wiped: Wiped,
     plan, image = wiped.plan(), kraftlake.open(wiped.lake).image(wiped.at)
     as_it_was = attrs.evolve(plan, image=attrs.evolve(image, provenance=plan.image.provenance))
     with wiped.disks_kept(tmp_path), wiped.running(as_it_was, tmp_path / "restored"):
-        until(lambda: any(gone > before.get(place, 0) for place, gone in wiped.lost().items()))
+        wait_for(lambda: any(gone > before.get(place, 0) for place, gone in wiped.lost().items()))
     assert wiped.lost() == before
 
 
@@ -176,7 +177,7 @@ def test_a_restore_keeps_every_acknowledged_record_on_every_replica(wiped: Wiped
     assert plan.special.lacking == (), "the newest state knows that broker 4 lacks records"
     assert {name for names in plan.strays.values() for name in names} == {"later-0", "later-1"}
     with wiped.running(plan, tmp_path / "restored"):
-        until(lambda: wiped.in_sync() == dict.fromkeys(range(PARTITIONS), REPLICAS))
+        wait_for(lambda: wiped.in_sync() == dict.fromkeys(range(PARTITIONS), REPLICAS))
         assert consumed(wiped.bootstrap, "orders", wiped.acked, PARTITIONS) == set(wiped.acked)
         assert "later" not in wiped.nodes[1].admin.list_topics(timeout=30).topics
         more = produced(wiped.bootstrap, "orders", [b"after %d" % number for number in range(80)], PARTITIONS)
@@ -207,5 +208,5 @@ def test_a_partition_that_moved_since_is_moved_back_with_its_records(wiped: Wipe
     assert special.moved == ("orders-0",)
     with wiped.disks_kept(tmp_path), wiped.running(attrs.evolve(plan, image=image), tmp_path / "restored"):
         whole = dict.fromkeys(range(PARTITIONS), REPLICAS) | {0: 1}
-        until(lambda: wiped.in_sync() == whole)
+        wait_for(lambda: wiped.in_sync() == whole)
         consumed(wiped.bootstrap, "orders", wiped.acked, PARTITIONS)

@@ -17,9 +17,10 @@ from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.queries.quorum_report import describe_quorum
 from kraftlake.replay.restore.restore_files import write_restore
 from kraftlake.replay.restore.restore_plan import plan_restore
-from tests.interop.restored_nodes import consumed, produced, put_in_place, until
+from tests.interop.restored_nodes import consumed, produced, put_in_place
 from tests.kafka_node import KafkaNode, started_nodes
 from tests.replay.following import position
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,
@@ -80,7 +81,7 @@ def test_three_controllers_come_back_as_the_voters_of_a_dynamic_quorum_and_lead_
             assert topic is not None
             return {id_: len(one.isr) for id_, one in topic.partitions.items() if one.leader in BROKERS}
 
-        until(lambda: led() == dict.fromkeys(range(PARTITIONS), REPLICAS))
+        wait_for(lambda: led() == dict.fromkeys(range(PARTITIONS), REPLICAS))
         assert consumed(bootstrap, "orders", acked, PARTITIONS) == set(acked)
 
         nodes[elected.leader_id].kill()  # two of the three voters in the snapshot elect another

@@ -19,6 +19,7 @@ from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState
 from kraftlake.server.cluster_up.cluster_up import ClusterUp, _controlled
 from kraftlake.server.node_config import NodeSettings
 from tests.metadata_log.object_store import BUCKET
+from tests.waiting import is_alive
 
 PATIENCE = 90.0
 QUICK = NodeSettings(
@@ -54,14 +55,6 @@ class Seen:
                 return state
             time.sleep(0.15)
         raise AssertionError(f"waited in vain until {what}: {self.states}")
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_nodes_come_up_one_that_dies_stays_down_and_the_others_end_in_order(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from queue import SimpleQueue
@@ -29,6 +29,7 @@ from kraftlake.server.requests.listener_limits import ListenerLimits
 from kraftlake.server.requests.request_queue import Handle
 from tests.protocol.fake_nodes import frame, receive, receive_frame
 from tests.server.broker.test_refusals import framed
+from tests.waiting import wait_for
 
 API_VERSIONS = frame(framed("api_versions", 3, b"\1\1\0", flexible=True))
 LARGE = 16 << 20
@@ -63,13 +64,6 @@ def is_closed(connection: socket.socket) -> bool:
 def answers(connection: socket.socket, data: bytes = b"are you there?") -> bool:
     connection.sendall(frame(data))
     return receive_frame(connection) == data
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it came to be"
-        time.sleep(0.002)
 
 
 class Held:
@@ -213,7 +207,7 @@ def test_what_is_no_request_ends_its_connection_alone(served: RequestListener, p
                 pass  # answers to what happened to be requests
         other.sendall(API_VERSIONS)
         assert receive_frame(other)
-    wait_until(lambda: served.buffered_bytes == 0)
+    wait_for(lambda: served.buffered_bytes == 0)
 
 
 @pytest.mark.parametrize("size", [-1, (1 << 20) + 1, 2**31 - 1])
@@ -227,13 +221,13 @@ def test_a_length_that_none_has_ends_the_connection_at_once(served: RequestListe
 def test_an_announced_frame_holds_what_has_arrived() -> None:
     with listening(echo) as listener, connected(listener) as stranger, connected(listener) as other:
         stranger.sendall(LENGTH.pack(100 << 20) + b"abc")
-        wait_until(lambda: listener.buffered_bytes == 7)
+        wait_for(lambda: listener.buffered_bytes == 7)
         assert answers(other)
     with listening(echo) as listener:
         with connected(listener) as stranger:
             stranger.sendall(LENGTH.pack(100 << 20) + b"abc")
-            wait_until(lambda: listener.buffered_bytes == 7)
-        wait_until(lambda: listener.buffered_bytes == 0)
+            wait_for(lambda: listener.buffered_bytes == 7)
+        wait_for(lambda: listener.buffered_bytes == 0)
 
 
 def test_many_half_requests_cost_the_oldest_its_connection() -> None:
@@ -242,7 +236,7 @@ def test_many_half_requests_cost_the_oldest_its_connection() -> None:
         for number, client in enumerate(clients):
             client.sendall(LENGTH.pack(400_000) + bytes(300_000))
             if number < 3:
-                wait_until(lambda held=300_004 * (number + 1): listener.buffered_bytes == held)  # type: ignore[misc]
+                wait_for(lambda held=300_004 * (number + 1): listener.buffered_bytes == held)  # type: ignore[misc]
         assert is_closed(clients[0])
         for client in clients[1:]:
             client.sendall(bytes(100_000))
@@ -252,7 +246,7 @@ def test_many_half_requests_cost_the_oldest_its_connection() -> None:
 def test_an_idle_client_is_closed_and_so_is_one_that_sends_a_byte_now_and_then() -> None:
     with listening(echo, connections_max_idle_ms=1000) as listener, ExitStack() as stack:
         idle, slow, lively = (stack.enter_context(connected(listener)) for _ in range(3))
-        wait_until(lambda: listener.connections == 3)
+        wait_for(lambda: listener.connections == 3)
         ended = threading.Event()
 
         def send_slowly() -> None:
@@ -297,7 +291,7 @@ def test_a_client_that_reads_nothing_holds_one_answer_and_is_closed() -> None:
     with listening(handle, connections_max_idle_ms=400) as listener, connected(listener) as other:
         with connected(listener) as slow:
             slow.sendall(frame(b"large") * 5)
-            wait_until(lambda: listener.buffered_bytes > LARGE / 4)
+            wait_for(lambda: listener.buffered_bytes > LARGE / 4)
             assert listener.buffered_bytes < LARGE + 100
             while listener.connections > 1:
                 assert answers(other)
@@ -323,10 +317,10 @@ def test_slow_readers_together_hold_what_the_limit_allows() -> None:
 
     with listening(handle, buffered_max_bytes=2 * LARGE) as listener, ExitStack() as stack:
         clients = [stack.enter_context(connected(listener)) for _ in range(6)]
-        wait_until(lambda: listener.connections == 6)
+        wait_for(lambda: listener.connections == 6)
         for client in clients[:5]:
             client.sendall(frame(b"large"))
-        wait_until(lambda: listener.connections < 6)
+        wait_for(lambda: listener.connections < 6)
         clients[-1].sendall(frame(b"large"))
         assert receive_frame(clients[-1]) == bytes(LARGE)
         assert listener.buffered_bytes <= 2 * LARGE
@@ -387,7 +381,7 @@ def test_more_connections_of_one_address_than_allowed_are_closed() -> None:
         with connected(listener) as three:
             assert is_closed(three)
         two.close()
-        wait_until(lambda: listener.connections == 1)
+        wait_for(lambda: listener.connections == 1)
         with connected(listener) as four:
             assert answers(four)
 
@@ -458,7 +452,7 @@ def test_a_thousand_idle_connections_do_not_slow_others() -> None:
     with listening(echo) as listener, ExitStack() as stack:
         for _ in range(1000):
             stack.enter_context(connected(listener))
-        wait_until(lambda: listener.connections == 1000)
+        wait_for(lambda: listener.connections == 1000)
         used, begin = time.process_time(), time.monotonic()
         with connected(listener) as client:
             for _ in range(200):
@@ -522,7 +516,7 @@ def test_neither_a_client_that_reads_nothing_nor_a_handler_at_work_keeps_it_from
         listener = stack.enter_context(listening(handle))
         slow, other = (stack.enter_context(connected(listener)) for _ in range(2))
         slow.sendall(frame(b"large"))
-        wait_until(lambda: listener.buffered_bytes > 0)
+        wait_for(lambda: listener.buffered_bytes > 0)
         other.sendall(frame(b"work"))
         assert at_work.wait(20)
         begin = time.monotonic()

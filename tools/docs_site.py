@@ -1,6 +1,7 @@
 """Builds the site of the documentation: python -m tools.docs_site [FOLDER], default build/docs.
 
-The pages are those of docs/, CONTRIBUTING.md and CHANGELOG.md, and those of `reference_pages`. Nothing is loaded from
+The pages are those of docs/, CONTRIBUTING.md and CHANGELOG.md, and those of `reference_pages`; the notebook is shown in
+the page of notebooks. Nothing is loaded from
 the network, neither by the build nor by a page; a link that leads nowhere ends the build.
 """
 
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.notebook_page import notebook_markdown
 from tools.reference_pages import reference_pages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,6 +54,9 @@ def write_sources(target: Path) -> None:
         (target / name.lower()).write_text(re.sub(r"\]\(docs/", "](", text), "utf-8")
     for page in target.rglob("*.md"):
         page.write_text(_LINK.sub(_in_the_site, page.read_text("utf-8")), "utf-8")
+    shown = notebook_markdown(target / "examples" / "cluster.ipynb", target / "images")
+    with (target / "notebooks.md").open("a", encoding="utf-8") as page:
+        page.write(f"\n{shown}")
     for name, text in reference_pages().items():
         (target / "reference" / name).write_text(text, "utf-8")
 

@@ -16,19 +16,31 @@ _WIDTH = 100
 _LONGEST = 60
 _FEW = 4
 
+_WHAT_IF = (
+    "One object: the steps, and what they leave. `lost` has the `brokers` and `racks` of `--lose-…`; `offline`, "
+    "`underMinIsr` (fewer replicas in sync than min.insync.replicas asks for) and `leadersAfter` (by broker, "
+    "without those that lead none) are those after the last step, `offlineBefore`, `underMinIsrBefore` and "
+    "`leadersBefore` those of the image. `steps` has each step with its `brokers`, `racks` or `partitions`, the "
+    "brokers that it `fenced`, its `notes`, what was `refused` and why, and its `stages` with `offline`, "
+    "`underMinIsr`, `recovering` (led by a broker that may lack records), `reassigning` and `leaders`. `returns` "
+    "says of each lost broker, and of all, which partitions come `online` if it starts again after a crash, and "
+    "which of them are `recovering`. `eachBroker` and `eachRack` are null unless asked for; their `offline`, "
+    "`underMinIsr` and `recovering` are what the loss adds. Lists are sorted."
+)
+_REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
 COMMANDS = (
     ("image SOURCE", "image L --at-offset 458", "One object, keyed by names and ids; numbers in a key are text."),
     ("log SOURCE", "log L --from 403 --type PARTITION_CHANGE_RECORD", "A line for each record."),
     ("events SOURCE", "events L --from 458 --to 458", "A line for each event."),
     ("diff SOURCE N M", "diff L 402 458 --topic fixed-a", "One object: what came, went and changed, by part."),
     ("local-changes SOURCE", "local-changes L --broker 2 --from 402 --to 458", "One object: LocalReplicaChanges."),
-    ("replay SOURCE", "replay L --broker 2 --from 403 --to 458", "A line for each transition, and last a summary."),
+    ("replay SOURCE", "replay L --broker 2 --from 403 --to 458", _REPLAY),
     ("metrics SOURCE", "metrics L --at-offset 458", "One object: the controller's counts."),
     ("blame SOURCE THING", "blame L broker/3/fenced --at-offset 458", "A line for each record, the newest last."),
     ("bisect SOURCE CONDITION", "bisect L 'offline_partitions > 5'", "One object: the first offset at which it holds."),
     ("doctor SOURCE", "doctor L --at-offset 458", "One object: the findings, the most severe first."),
     ("quorum DIRECTORY…", "quorum L", "One object: the nodes, and whether they can elect a leader."),
-    ("what-if SOURCE", "what-if L --at-offset 401 --lose-broker 3", "One object: the steps, and what they leave."),
+    ("what-if SOURCE", "what-if L --at-offset 401 --lose-broker 3", _WHAT_IF),
     ("verify SOURCE", "verify L", "One object: what was checked, and the problems."),
     ("ls SOURCE PATH", "ls L /image/topics/byName --at-offset 458", "A line for each node."),
     ("import SOURCE LAKE", "import L LAKE", "One object: what was appended."),
@@ -47,7 +59,7 @@ def json_page() -> str:
         "Offsets are Kafka's, times are milliseconds since 1970, ids have Kafka's 22-character base64, bytes are "
         "base64, fields of records have the names of Kafka's dump tool, and what is unknown is null. The answers are "
         "those of the sample, with … for what is left out. Secrets are redacted unless `--show-secrets` is given. "
-        "[cli.md](../cli.md) has the exit codes.",
+        "What ends a command is in [exit codes](exit-codes.md).",
     ]
     with beside_samples():
         for shown, words, form in COMMANDS:

@@ -20,13 +20,15 @@ CALL = r"^(?:\$ )?(kraftlake [^\n]*)$"
 
 
 def command_lines() -> Iterator[tuple[str, str]]:
-    """The page and the line of each call of kraftlake in a block: fenced, or indented by four spaces."""
+    """The page and the line of a call: in a block, fenced or indented by four spaces; or in a sentence."""
     for page in PAGES:
         if page.parent.name != GENERATED:
             text = page.read_text("utf-8").replace("\\\n", " ")
             fenced = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
             for line in [*re.findall(CALL, fenced, re.MULTILINE), *re.findall(f"^    {CALL[1:]}", text, re.MULTILINE)]:
                 yield page.name, line.partition("  #")[0].partition(" # ")[0].strip()
+            for line in re.findall(r"`(kraftlake [^`]+)`", text):
+                yield page.name, " ".join(line.split())
 
 
 LINES = sorted(line for line in {*command_lines()} if not re.match(r"kraftlake ([A-Z]+|spark [A-Z]+)\b", line[1]))
@@ -74,5 +76,5 @@ def test_a_program_imports_what_there_is(page: str, block: str) -> None:
 
 
 def test_there_are_commands_and_programs() -> None:
-    assert len(LINES) > 90
+    assert len(LINES) > 170
     assert len(BLOCKS) > 15

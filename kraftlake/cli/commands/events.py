@@ -44,7 +44,7 @@ def events(
 
     An event is what a log batch, or a whole metadata transaction, changed of one thing: leaders, ISRs, reassignments,
     brokers, topics, configs, quotas, ACLs, features. `kraftlake spark events` writes the same as a table;
-    docs/spark-jobs.md lists the kinds. Sensitive configs are shown as (redacted) unless --show-secrets is given.
+    docs/reference/tables.md lists the kinds. Sensitive configs are shown as (redacted) unless --show-secrets is given.
 
     Examples:
         # what happened in a minute

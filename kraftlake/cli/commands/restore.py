@@ -78,7 +78,7 @@ def restore(
     by the newest state known.
 
     Stop all brokers first: a running one deletes the topics that the restored state does not have. The command prints
-    what will be lost, and asks. docs/operations.md has the steps. DIR holds all secrets.
+    what will be lost, and asks. docs/recovery.md has the steps. DIR holds all secrets.
 
     Examples:
         # one controller, the cluster as it was at an offset, unasked

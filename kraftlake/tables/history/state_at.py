@@ -48,7 +48,7 @@ def state_at(
     `when` is an offset (an int) or a time (text or a datetime, in UTC unless it names a zone; `now-15m` counts from the
     end of the log): the state after the last offset whose batch time is at or before it. `at_time` is a time, too, and
     an int there is milliseconds since 1970. `table` is `partition_history`, `topic_history`, `broker_history` or
-    another one of the lake (docs/history-sql.md lists their columns); `columns` chooses some of its columns. With
+    another one of the lake (docs/reference/tables.md lists their columns); `columns` chooses some of its columns. With
     `dictionaries` strings are int32 indices of dictionaries, also in lists: less time and memory, and categories in
     pandas.
 

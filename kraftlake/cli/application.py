@@ -12,10 +12,10 @@ from kraftlake.cli.options.command import Command, Group, Option
 
 _SECTIONS = {
     "What do you want to know?": (
-        "doctor", "image", "log", "diff", "events", "watch", "blame", "bisect", "page", "what-if", "shell", "ls", "cat",
-        "local-changes", "replay", "metrics", "quorum", "verify",
+        "doctor", "image", "log", "diff", "drift", "events", "watch", "blame", "bisect", "page", "what-if", "shell",
+        "ls", "cat", "local-changes", "replay", "metrics", "quorum", "verify",
     ),
-    "Bring a log in, take a snapshot out": ("import", "follow", "export", "restore"),
+    "Bring a log in, take a snapshot out": ("import", "follow", "export", "restore", "recreate"),
     "Run a cluster on a lake": ("broker", "cluster", "controller"),
     "Make a lake and its tables": ("format", "fork", "generate", "tables", "spark"),
     "Keep a lake in order": ("log compact", "log trim", "log vacuum", "tables trim"),

@@ -77,6 +77,12 @@ class EntryChange:
         fields = tuple(_redacted(change) if change.field in self.secret else change for change in self.fields)
         return attrs.evolve(self, fields=fields, secret=frozenset())
 
+    def fields_json(self) -> Json:
+        """The values of the fields; of a changed entry each as `[before, after]`."""
+        if self.kind == "changed":
+            return {change.field: [change.before, change.after] for change in self.fields}
+        return {change.field: _only(self.kind, change) for change in self.fields}
+
     def describe(self, show_secrets: bool = False) -> str:
         """One line: `foo-3 leader 1 → 2, isr [1, 2, 3] → [2, 3]`."""
         entry = self if show_secrets else self.redacted()
@@ -115,10 +121,7 @@ class ImageDiff:
         for change in self.changes:
             entry = change if show_secrets else change.redacted()
             kinds = form.setdefault(change.part, {})
-            kinds.setdefault(change.kind, {})[change.key] = {
-                c.field: [c.before, c.after] if change.kind == "changed" else _only(change.kind, c)
-                for c in entry.fields
-            }
+            kinds.setdefault(change.kind, {})[change.key] = entry.fields_json()
         return form
 
 
@@ -126,8 +129,8 @@ _NO_SECRETS: Final = frozenset[str]()
 
 
 @attrs.frozen(kw_only=True)
-class _Entries(Generic[K, V]):
-    """Describes a part: its entries in an image, their names, JSON form and redaction."""
+class Entries(Generic[K, V]):
+    """Describes a part: its entries in an image, their names, JSON form and redaction; its changes between two maps."""
 
     part: str
     of: Callable[[MetadataImage], Any] | None = None
@@ -203,12 +206,12 @@ def diff_entries(before: MetadataImage, after: MetadataImage, keys: Mapping[str,
             yield from diff(before, after, keys[part])
 
 
-_METADATA_VERSION = _Entries[str, MetadataVersion](
+_METADATA_VERSION = Entries[str, MetadataVersion](
     part="features",
     of=lambda image: {METADATA_VERSION: image.features.metadata_version},
     form=metadata_version_json,
 )
-_FEATURES = _Entries[str, int](
+FEATURES = Entries[str, int](
     part="features", of=attrgetter("features.finalized_versions"), form=lambda level: {"level": level}
 )
 
@@ -217,15 +220,15 @@ def _features(before: MetadataImage, after: MetadataImage, _: object = None) -> 
     """The change of metadata.version, then those of other features."""
     if before.features is after.features:
         return ()
-    return chain(_METADATA_VERSION.diff(before, after), _FEATURES.diff(before, after))
+    return chain(_METADATA_VERSION.diff(before, after), FEATURES.diff(before, after))
 
 
-_BROKERS = _Entries[int, BrokerRegistration](part="brokers", of=attrgetter("cluster.brokers"), form=broker_json)
-_CONTROLLERS = _Entries[int, ControllerRegistration](
+_BROKERS = Entries[int, BrokerRegistration](part="brokers", of=attrgetter("cluster.brokers"), form=broker_json)
+_CONTROLLERS = Entries[int, ControllerRegistration](
     part="controllers", of=attrgetter("cluster.controllers"), form=controller_json
 )
-_TOPICS = _Entries[str, TopicImage](part="topics", form=lambda topic: {"id": str(topic.id)})
-_PARTITIONS = _Entries[int, PartitionRegistration](part="partitions", form=partition_json, separator="-")
+_TOPICS = Entries[str, TopicImage](part="topics", form=lambda topic: {"id": str(topic.id)})
+_PARTITIONS = Entries[int, PartitionRegistration](part="partitions", form=partition_json, separator="-")
 
 
 def _topics(before: MetadataImage, after: MetadataImage, _: object = None) -> Iterator[EntryChange]:
@@ -254,7 +257,7 @@ def _changed_topics(before: TopicsImage, after: TopicsImage) -> list[tuple[str, 
     return changed
 
 
-_CONFIGS = _Entries[ConfigResource, ConfigurationImage](
+CONFIGS = Entries[ConfigResource, ConfigurationImage](
     part="configs",
     of=attrgetter("configs.resource_data"),
     path=lambda resource: (resource.type_name, resource.name),
@@ -262,19 +265,19 @@ _CONFIGS = _Entries[ConfigResource, ConfigurationImage](
     separator=":",
     is_secret=lambda resource, name: is_sensitive_config(resource.type, name),
 )
-_CLIENT_QUOTAS = _Entries[ClientQuotaEntity, ClientQuotaImage](
+CLIENT_QUOTAS = Entries[ClientQuotaEntity, ClientQuotaImage](
     part="clientQuotas",
     of=attrgetter("client_quotas.entities"),
     path=lambda entity: (entity.text,),
     form=lambda image: dict(sorted(image.quotas.items())),
 )
-_PRODUCER_IDS = _Entries[str, int](
+_PRODUCER_IDS = Entries[str, int](
     part="producerIds",
     of=lambda image: {"nextProducerId": image.producer_ids.next_producer_id},
     form=lambda id_: {"nextProducerId": id_},
 )
-_ACLS = _Entries[Uuid, StandardAcl](part="acls", of=attrgetter("acls.acls"), form=acl_json)
-_SCRAM = _Entries[str, ScramCredentialData](
+_ACLS = Entries[Uuid, StandardAcl](part="acls", of=attrgetter("acls.acls"), form=acl_json)
+_SCRAM = Entries[str, ScramCredentialData](
     part="scram",
     form=scram_json,
     separator=":",
@@ -289,7 +292,7 @@ def _scram(before: MetadataImage, after: MetadataImage, users: Iterable[str] | N
         yield from _SCRAM.changes(olds.get(mechanism) or {}, news.get(mechanism) or {}, within=(name,), keys=users)
 
 
-_DELEGATION_TOKENS = _Entries[str, DelegationTokenData](
+_DELEGATION_TOKENS = Entries[str, DelegationTokenData](
     part="delegationTokens",
     of=attrgetter("delegation_tokens.tokens"),
     form=delegation_token_json,
@@ -305,7 +308,7 @@ PARTS: Final = (
 
 _DIFFS: Final[Mapping[str, Callable[..., Iterable[EntryChange]]]] = {
     "features": _features, "brokers": _BROKERS.diff, "controllers": _CONTROLLERS.diff, "topics": _topics,
-    "configs": _CONFIGS.diff, "clientQuotas": _CLIENT_QUOTAS.diff, "producerIds": _PRODUCER_IDS.diff,
+    "configs": CONFIGS.diff, "clientQuotas": CLIENT_QUOTAS.diff, "producerIds": _PRODUCER_IDS.diff,
     "acls": _ACLS.diff, "scram": _scram, "delegationTokens": _DELEGATION_TOKENS.diff,
 }  # fmt: skip
 """The functions that find the changes of two images, of some keys if not of all; partitions are found with topics."""

@@ -101,6 +101,7 @@ LISTINGS = {
     "image": Listing(("image", DIRECTORY, "--at", 4592), partitions),
     "log": Listing(("log", DIRECTORY, "--to", 80)),
     "diff": Listing(("diff", DIRECTORY, 260, 4639), changes),
+    "drift": Listing(("drift", DIRECTORY, DIRECTORY, "--at", 260, "--other-at", 4639), changes, code=3),
     "events": Listing(("events", DIRECTORY, "--to", 300)),
     "blame": Listing(("blame", DIRECTORY, "topic/elr-a/partition/0", "--all")),
     "bisect": Listing(("bisect", DIRECTORY, "offline_partitions > 0", "--from", 220, "--to", 240)),
@@ -118,8 +119,8 @@ LISTINGS = {
 """The commands that change nothing."""
 
 WRITERS = {
-    "page", "import", "export", "restore", "format", "fork", "generate", "log compact", "log trim", "log vacuum",
-    "tables", "tables trim", *(f"spark {job}" for job in JOBS), "spark snapshot",
+    "page", "import", "export", "restore", "recreate", "format", "fork", "generate", "log compact", "log trim",
+    "log vacuum", "tables", "tables trim", *(f"spark {job}" for job in JOBS), "spark snapshot",
     *(f"brokers {verb}" for verb in ("register", "unfence", "fence", "shutdown", "unregister")),
     *(f"topics {verb}" for verb in ("create", "grow", "elect", "isr", "reassign", "delete")),
     "configs alter", "quotas alter", "acls add", "acls remove", "features update",

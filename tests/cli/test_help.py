@@ -31,9 +31,9 @@ def examples() -> Iterator[str]:
 def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
-        "image", "log", "diff", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay", "metrics",
-        "quorum", "verify", "doctor", "page", "shell", "ls", "cat",
-        "import", "follow", "export", "restore",
+        "image", "log", "diff", "drift", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay",
+        "metrics", "quorum", "verify", "doctor", "page", "shell", "ls", "cat",
+        "import", "follow", "export", "restore", "recreate",
         "cluster up", "broker", "controller",
         "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
@@ -66,7 +66,7 @@ def test_a_command_has_the_shared_options(path: str, command: click.Command) -> 
     assert {"--json", "--color", "--verbose", "-v"} <= options
     if any(parameter.name == "source" for parameter in command.params):
         assert "--cluster-id" in options
-    whole = {"image", "log", "diff", "replay", "blame", "watch", "shell", "cat"}
+    whole = {"image", "log", "diff", "replay", "blame", "watch", "shell", "cat", "drift", "recreate"}
     shows_secrets = path.rpartition(" ")[2] in whole or path == "kraftlake events"
     assert ("--show-secrets" in options) == shows_secrets
 
@@ -96,6 +96,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "moves.json").write_text(
         '{"version":1,"partitions":[{"topic":"big-a","partition":0,"replicas":[1,2,3]}]}'
     )
+    (tmp_path / "declared.yaml").write_text(run("recreate", DIRECTORY, "--at", 260).stdout)
     (tmp_path / "lakes").mkdir()
     services = r"kraftlake (spark|watch|cluster|broker |controller |follow (?!--check))|--follow"
     nothing_typed = r"shell [^ ]+( --at \d+)?$"
@@ -105,7 +106,8 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     lines.sort(key=lambda line: (" import " not in line, " tables trim " in line, "--force" in line))
     assert len(lines) > 15
     for line in lines:
-        printed = run(*shlex.split(line)[1:], code=3 if " doctor " in line else 0).stdout  # the sample's end is unwell
+        code = 3 if re.search(" (doctor|drift) ", line) else 0  # the sample's end is unwell, and its states differ
+        printed = run(*shlex.split(line)[1:], code=code).stdout
         assert printed.strip(), line
     assert (tmp_path / "lake").exists()
     assert (tmp_path / "newest.checkpoint").exists()

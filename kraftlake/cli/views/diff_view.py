@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from rich.tree import Tree
@@ -49,17 +50,15 @@ def draw_diff(
     *,
     first: int = FIRST,
     rest: str = "--all shows them",
+    head: Sequence[Piece] | None = None,
 ) -> Tree:
-    """The tree of `diff`: of all changes those that are wanted, else of each part the `first` ones.
+    """The tree of `diff` below its `head`: of all changes those that are wanted, else of each part the `first` ones.
 
     Unless everything is, partitions of topics that came or went are counted, not listed; `rest` says what shows what is
     left out.
     """
     everything = cut.everything
-    root = tree(
-        ("cluster ", Style.STRONG), (diff["clusterId"] or "of unknown id", Style.HEADING),
-        f"  offset {diff['from']} → {diff['to']}",
-    )  # fmt: skip
+    root = tree(*(_head(diff) if head is None else head))
     parts = {part: diff[part] for part in _TITLES if part in diff}
     sizes: Sizes = Counter(
         (kind, name.rpartition("-")[0]) for kind, names in parts.get("partitions", {}).items() for name in names
@@ -84,6 +83,11 @@ def draw_diff(
             hidden = counted(passing, "partition")
             node.add(text((f"{hidden} of topics that came or went: {rest}", Style.QUIET)))
     return root
+
+
+def _head(diff: dict[str, Any]) -> list[Piece]:
+    cluster = diff["clusterId"] or "of unknown id"
+    return [("cluster ", Style.STRONG), (cluster, Style.HEADING), f"  offset {diff['from']} → {diff['to']}"]
 
 
 def _entries(kinds: dict[str, Any]) -> list[Entry]:
@@ -111,7 +115,7 @@ def _entry(part: str, kind: str, key: str, fields: dict[str, Any], sizes: Sizes,
     """An added, removed or changed entry, in the words of its part."""
     if part == "acls" and kind != "changed":
         return [acl_words(fields), (f"  {key}" if everything else "", Style.QUIET)]
-    if part == "topics":
+    if part == "topics" and fields.keys() == {"id"} and kind != "changed":
         partitions = counted(sizes[kind, key], "partition")
         return [(key, Style.NAME), f"  {partitions}", (f"  id {fields['id']}", Style.QUIET)]
     if part == "features":

@@ -114,8 +114,16 @@ def table_descriptions() -> list[TableDescription]:
 
 
 def _type(field: pa.Field) -> str:
-    kind = "struct" if pa.types.is_struct(field.type) else str(field.type).replace("|", "\\|")
+    kind = _type_text(field.type)
     return kind if field.nullable else f"{kind}, never null"
+
+
+def _type_text(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array of {_type_text(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return "struct of " + ", ".join(f"`{field.name}` {_type_text(field.type)}" for field in kind)
+    return "timestamp" if pa.types.is_timestamp(kind) else str(kind)
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

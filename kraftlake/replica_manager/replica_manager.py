@@ -81,7 +81,7 @@ class ReplicaManager:
         )
 
     def start_high_watermark_check_point_thread(self) -> None:
-        """Start to checkpoint the high watermarks, once the first metadata has initialized them."""
+        """Start to checkpoint the high watermarks, once the first metadata has set them up."""
         self._schedule(
             "highwatermark-checkpoint",
             self.checkpoint_high_watermarks,

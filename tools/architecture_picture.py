@@ -2,7 +2,8 @@
 
 architecture.svg has a row for each layer of the import contract in pyproject.toml, the rooms of the layer side by
 side, each with the first sentence of its `__init__.py`; a room may import those of the rows below it. Above them is the
-way of the data. flow.svg shows what comes in and what goes out, spark-job.svg what executors and driver do in a step.
+way of the data. flow.svg shows what comes in and what goes out, spark-job.svg what executors and driver do in a step,
+image-parts.svg the parts of an image, each with the first sentence of its class.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ import textwrap
 import tomllib
 from html import escape
 from pathlib import Path
+from typing import get_type_hints
+
+import attrs
+
+from kraftlake.image.metadata_image import MetadataImage
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOW = ("records", "log", "delta", "image", "publisher", "replica_manager")
@@ -65,9 +71,13 @@ def layers() -> list[list[str]]:
 
 def job(room: str) -> str:
     """The first sentence of a room."""
-    text = ast.get_docstring(ast.parse((ROOT / "kraftlake" / room / "__init__.py").read_text("utf-8")))
-    assert text, f"{room} says what its job is"
-    return re.split(r"\.\s", text.replace("\n", " ") + " ")[0].replace("`", "").rstrip(".")
+    return first_sentence(ast.get_docstring(ast.parse((ROOT / "kraftlake" / room / "__init__.py").read_text("utf-8"))))
+
+
+def first_sentence(docstring: str | None) -> str:
+    """The first sentence of a docstring, without its full stop."""
+    assert docstring
+    return re.split(r"\.\s", docstring.replace("\n", " ") + " ")[0].replace("`", "").rstrip(".")
 
 
 def architecture() -> str:
@@ -75,7 +85,7 @@ def architecture() -> str:
     parts, top = _flow(_MARGIN)
     for rooms in layers():
         width = (_WIDTH - 2 * _MARGIN - _GAP * (len(rooms) - 1)) / len(rooms)
-        lines = [textwrap.wrap(job(room), int(width / 7)) for room in rooms]
+        lines = [textwrap.wrap(job(room), int(width / 7.3)) for room in rooms]
         height = 26 + _LINE * max(map(len, lines))
         for number, (room, text) in enumerate(zip(rooms, lines, strict=True)):
             parts += _box((_MARGIN + number * (width + _GAP), top), (width, height), room, text)
@@ -94,7 +104,7 @@ def flow() -> str:
         for number, (title, text) in enumerate(boxes):
             top = _MARGIN + number * (height + _GAP)
             lake = len(boxes) == 1
-            box = _box((left, top), (width, tall), title, textwrap.wrap(text, int(width / 7)))
+            box = _box((left, top), (width, tall), title, textwrap.wrap(text, int(width / 7.3)))
             parts += ['<g class="flow">', *box, "</g>"] if lake else box
             side = top + tall / 2
             if column == 0:
@@ -110,7 +120,7 @@ def spark_job() -> str:
     parts: list[str] = []
     for number, (title, text) in enumerate(_EXECUTORS):
         left = _MARGIN + number * (width + between)
-        parts += _box((left, _MARGIN), (width, height), title, textwrap.wrap(text, int(width / 7)))
+        parts += _box((left, _MARGIN), (width, height), title, textwrap.wrap(text, int(width / 7.3)))
         if number:
             parts.append(_arrow(left - between + 3, _MARGIN + height / 2, left - 3, _MARGIN + height / 2))
     top, wide = _MARGIN + height + 34, 2 * width + between
@@ -124,6 +134,29 @@ def spark_job() -> str:
         parts.append(_arrow(middle, _MARGIN + height + 3, middle, top - 3, down=True))
     parts.append(_arrow(_MARGIN + wide + 3, top + 29, _MARGIN + wide + between - 3, top + 29))
     return _svg(parts, top + 58 + _MARGIN)
+
+
+def image_parts() -> str:
+    """The SVG of an image as a tree of its parts."""
+    root, height, branch = (190, 58), 42, 40
+    kinds = get_type_hints(MetadataImage)
+    parts: list[str] = []
+    names = [field.name for field in attrs.fields(MetadataImage)]
+    tall = len(names) * (height + _GAP) - _GAP
+    middle, left = _MARGIN + tall / 2, _MARGIN + root[0] + branch
+    text = textwrap.wrap("one offset; immutable; shares what did not change", int(root[0] / 7))
+    parts += [
+        '<g class="flow">',
+        *_box((_MARGIN, middle - root[1] / 2), root, "MetadataImage", text),
+        "</g>",
+    ]
+    for number, name in enumerate(names):
+        top = _MARGIN + number * (height + _GAP)
+        title, sentence = f"{name}: {kinds[name].__name__}", first_sentence(kinds[name].__doc__)
+        parts += _box((left, top), (_WIDTH - left - _MARGIN, height), title, [sentence])
+        bend = left - branch / 2
+        parts.append(f'<path d="M{_MARGIN + root[0]} {middle:.1f} H{bend:.1f} V{top + height / 2:.1f} H{left}"/>')
+    return _svg(parts, tall + 2 * _MARGIN)
 
 
 def _arrow(left: float, top: float, right: float, bottom: float, *, down: bool = False) -> str:
@@ -140,13 +173,15 @@ def _svg(parts: list[str], height: float) -> str:
 
 def _flow(top: int) -> tuple[list[str], int]:
     """The way of the data, and where it ends."""
-    width = (_WIDTH - 2 * _MARGIN - _STEP * (len(FLOW) - 1)) / len(FLOW)
-    parts = ['<g class="flow">']
+    letters = sum(map(len, FLOW))
+    free = _WIDTH - 2 * _MARGIN - _STEP * (len(FLOW) - 1) - 36 * len(FLOW)
+    parts, left = ['<g class="flow">'], float(_MARGIN)
     for number, name in enumerate(FLOW):
-        left = _MARGIN + number * (width + _STEP)
+        width = 36 + free * len(name) / letters
         parts += _box((left, top), (width, 30), name, [])
         if number:
             parts.append(f'<path d="M{left - _STEP + 2:.1f} {top + 15} h{_STEP - 4} m-6 -4 l6 4 l-6 4"/>')
+        left += width + _STEP
     return [*parts, "</g>"], top + 30 + 2 * _GAP
 
 
@@ -159,7 +194,12 @@ def _box(at: tuple[float, float], size: tuple[float, float], title: str, lines: 
     return parts
 
 
-PICTURES = {"architecture.svg": architecture, "flow.svg": flow, "spark-job.svg": spark_job}
+PICTURES = {
+    "architecture.svg": architecture,
+    "flow.svg": flow,
+    "image-parts.svg": image_parts,
+    "spark-job.svg": spark_job,
+}
 """The pictures by their file in docs/images."""
 
 if __name__ == "__main__":

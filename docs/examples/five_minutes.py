@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 from kraftlake.spark_jobs import spark_session
 
 LAKE = Path("LAKE").resolve()  # Delta takes a relative path for the name of a table
-PICTURE = Path("history.png")
+PICTURE = Path("history.webp")
 COLOURS = {1: "#4477aa", 2: "#66ccee", 3: "#ccbb44", 4: "#228833", -1: "#cc3311"}
 
 spark = spark_session("five minutes")
@@ -89,7 +89,7 @@ for axis in (above, middle, below):
     axis.spines[["top", "right"]].set_visible(False)
 handles, labels = below.get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside upper right", ncols=5, frameon=False)
-figure.savefig(PICTURE, dpi=110)
+figure.savefig(PICTURE, dpi=110, pil_kwargs={"quality": 80, "method": 6})
 
 # %%
 spark.stop()

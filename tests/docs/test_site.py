@@ -14,10 +14,13 @@ from kraftlake.tables.jobs import TABLES
 from tests.at_least_one import at_least_one
 from tests.cli.running import ROOT
 from tests.docs.built_site import built_site
-from tools.architecture_picture import PICTURES
+from tools.architecture_picture import PICTURES as DRAWN
 from tools.commands import commands
+from tools.page_pictures import PICTURES as OF_PAGES
 from tools.reference_pages import DOORS, REFERENCE, door_targets, kept_pages, table_descriptions
+from tools.terminal_picture import PICTURES as OF_TERMINALS
 
+IMAGES = ROOT / "docs" / "images"
 LOADING = {"script": "src", "img": "src", "iframe": "src", "link": "href"}
 """The elements that load a file, and their attribute that names it."""
 NO_PAGE_LINKS_THERE = "404.html"
@@ -101,7 +104,17 @@ def test_the_pages_of_commands_tables_and_metrics_are_those_of_the_code() -> Non
         assert (REFERENCE / name).read_text("utf-8") == text, "python -m tools.reference_pages"
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_the_pictures_of_the_rooms_are_those_of_the_code(name: str) -> None:
-    picture = PICTURES[name]()
-    assert (ROOT / "docs" / "images" / name).read_text("utf-8") == picture, "python -m tools.architecture_picture"
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_drawn_pictures_are_those_of_the_code(name: str) -> None:
+    assert (IMAGES / name).read_text("utf-8") == DRAWN[name](), "python -m tools.architecture_picture"
+
+
+@pytest.mark.parametrize("name", OF_TERMINALS)
+def test_the_pictures_of_terminals_show_what_the_commands_print(name: str) -> None:
+    assert (IMAGES / name).read_text("utf-8") == OF_TERMINALS[name].svg(), "python -m tools.terminal_picture"
+
+
+def test_each_picture_is_made_by_a_command_and_small() -> None:
+    by_commands = {*DRAWN, *OF_TERMINALS, *(f"{name}.webp" for name in OF_PAGES), "history.webp"}
+    assert {path.name for path in IMAGES.iterdir()} == by_commands
+    assert max(path.stat().st_size for path in IMAGES.iterdir()) < 128 * 1024

@@ -15,7 +15,7 @@ _SECTIONS = {
         "doctor", "image", "log", "diff", "drift", "events", "watch", "blame", "bisect", "page", "what-if", "shell",
         "ls", "cat", "local-changes", "replay", "metrics", "quorum", "verify",
     ),
-    "Bring a log in, take a snapshot out": ("import", "follow", "export", "restore", "recreate"),
+    "Bring a log in, take a snapshot out": ("import", "follow", "export", "restore", "recreate", "undo"),
     "Run a cluster on a lake": ("broker", "cluster", "controller"),
     "Make a lake and its tables": ("format", "fork", "generate", "tables", "spark"),
     "Keep a lake in order": ("log compact", "log trim", "log vacuum", "tables trim"),

@@ -97,10 +97,23 @@ def stages(form: Any) -> list[Row]:
     ]
 
 
+def steps(form: Any) -> list[Row]:
+    rows = []
+    for number, step in enumerate(form["steps"], 1):
+        for change in step["changes"]:
+            proof = change["undoneBy"]
+            row = {"step": number} | {name: step[name] for name in ("class", "action", "path")}
+            row |= {name: change[name] for name in ("field", "before", "after")}
+            row |= {"undoneAt": proof["offset"], "timestamp": proof["timestamp"], "type": proof["type"]}
+            rows.append(row | {"note": step["note"]})
+    return rows
+
+
 LISTINGS = {
     "image": Listing(("image", DIRECTORY, "--at", 4592), partitions),
     "log": Listing(("log", DIRECTORY, "--to", 80)),
     "diff": Listing(("diff", DIRECTORY, 260, 4639), changes),
+    "undo": Listing(("undo", DIRECTORY, "--to", 4000), steps),
     "drift": Listing(("drift", DIRECTORY, DIRECTORY, "--at", 260, "--other-at", 4639), changes, code=3),
     "events": Listing(("events", DIRECTORY, "--to", 300)),
     "blame": Listing(("blame", DIRECTORY, "topic/elr-a/partition/0", "--all")),

@@ -33,7 +33,7 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
     assert names == {
         "image", "log", "diff", "drift", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay",
         "metrics", "quorum", "verify", "doctor", "page", "shell", "ls", "cat",
-        "import", "follow", "export", "restore", "recreate",
+        "import", "follow", "export", "restore", "recreate", "undo",
         "cluster up", "broker", "controller",
         "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
@@ -66,7 +66,7 @@ def test_a_command_has_the_shared_options(path: str, command: click.Command) -> 
     assert {"--json", "--color", "--verbose", "-v"} <= options
     if any(parameter.name == "source" for parameter in command.params):
         assert "--cluster-id" in options
-    whole = {"image", "log", "diff", "replay", "blame", "watch", "shell", "cat", "drift", "recreate"}
+    whole = {"image", "log", "diff", "replay", "blame", "watch", "shell", "cat", "drift", "recreate", "undo"}
     shows_secrets = path.rpartition(" ")[2] in whole or path == "kraftlake events"
     assert ("--show-secrets" in options) == shows_secrets
 

@@ -13,8 +13,9 @@ from kraftlake.cli.options.shared import command, topics_option
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis.drift.description import ClusterDescription
+    from kraftlake.image.metadata_image import MetadataImage
 
-_YAML, _STRIMZI, _JSON = _WAYS = ("yaml", "strimzi", "json")
+_YAML, _STRIMZI, _JSON, _COMMANDS = _WAYS = ("yaml", "strimzi", "json", "commands")
 
 
 @command("What would make the state of a cluster again?", at=True, secrets=True)
@@ -42,14 +43,15 @@ def recreate(
     """Print what makes the state of SOURCE again: topics, configs, ACLs, quotas, features; SCRAM users by name.
 
     yaml and json are what `kraftlake drift` reads. strimzi are resources of its operators, kafka.strimzi.io/v1beta2; a
-    warning names what these can't express. Sensitive configs are (redacted) unless --show-secrets asks for them. The
-    keys of SCRAM users are never printed, with --show-secrets their digest.
+    warning names what these can't express. commands are a shell script of Kafka's own tools; comments in it say what
+    no tool makes, and features are chosen when a cluster is formatted. Sensitive configs are (redacted) unless
+    --show-secrets asks for them. The keys of SCRAM users are never printed, with --show-secrets their digest.
 
     Examples:
         # the cluster as the log leaves it
         kraftlake recreate {SAMPLE}
         # one topic as it was, with its ACLs
-        kraftlake recreate {SAMPLE} --at 4592 --topic elr-a
+        kraftlake recreate {SAMPLE} --at 4592 --topic elr-a --as commands
         # for the operators of Strimzi
         kraftlake recreate {SAMPLE} --topic t-81-4hp --as strimzi
     """
@@ -74,6 +76,8 @@ def recreate(
         return
     if way == _STRIMZI:
         _write_strimzi(call, described, strimzi_cluster)
+    elif way == _COMMANDS:
+        _write_commands(call, image, described)
     else:
         _write_yaml([form])
 
@@ -88,6 +92,14 @@ def _write_strimzi(call: Call, described: ClusterDescription, cluster: str) -> N
         few = ", ".join(made.left_out[:3]) + ("" if len(made.left_out) <= 3 else ", …")
         entries = counted(len(made.left_out), "entry", "entries")
         call.terminal.warn(f"Strimzi's resources can't express {entries}: {few}")
+
+
+def _write_commands(call: Call, image: MetadataImage, described: ClusterDescription) -> None:
+    from kraftlake.diagnosis.undo.recreating import steps_to
+    from kraftlake.diagnosis.undo.tool_commands import script_of
+
+    for line in script_of(step.shown(call.show_secrets) for step in steps_to(image, described)):
+        sys.stdout.write(f"{line}\n")
 
 
 def _write_yaml(documents: Any) -> None:

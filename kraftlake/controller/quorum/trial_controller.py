@@ -73,7 +73,7 @@ class TrialController:
         """Expire the sessions of brokers, one after another: the controller fences each, and elects other leaders."""
         for broker in brokers:
             self._pass_session_time(without=broker)
-            while self._run(maybe_fence_stale_broker):
+            while self.run(maybe_fence_stale_broker):
                 pass
 
     def shut_down(self, broker: int) -> None:
@@ -109,7 +109,7 @@ class TrialController:
             log_dirs=known.directories or (state.new_id(),),
             previous_broker_epoch=known.epoch if clean else -1,
         )
-        self._run(lambda state: register_broker(state, request))
+        self.run(lambda state: register_broker(state, request))
 
     def unfence(self, broker: int) -> None:
         """Unfence a fenced broker, which then leads the leaderless partitions that it may lead."""
@@ -117,7 +117,7 @@ class TrialController:
 
     def reassign(self, targets: Mapping[PartitionName, Sequence[int]]) -> dict[PartitionName, ApiError]:
         """Start reassignments to target replicas; returns the answer for each partition."""
-        return self._run(lambda state: alter_partition_reassignments(state, [*targets.items()]))
+        return self.run(lambda state: alter_partition_reassignments(state, [*targets.items()]))
 
     def catch_up(self) -> None:
         """Mark all active replicas as caught up: the leaders add them to the ISRs, which completes reassignments."""
@@ -137,7 +137,7 @@ class TrialController:
                 )
                 by_leader.setdefault(partition.leader, []).append(change)
         for leader, changes in sorted(by_leader.items()):
-            self._run(
+            self.run(
                 functools.partial(
                     alter_partition, broker_id=leader, broker_epoch=self._registration(leader).epoch, changes=changes
                 )
@@ -148,7 +148,8 @@ class TrialController:
         state, directory = self.state, partition.directory(broker)
         return state.is_active(broker) and directory is not None and state.has_online_dir(broker, directory)
 
-    def _run(self, command: Command[T]) -> T:
+    def run(self, command: Command[T]) -> T:
+        """The answer to a command, whose records are in the image; raises ControllerApiError where it is refused."""
         executed = self._active.execute(command)
         self._active.committed_up_to(executed.answer_at)
         return executed.response
@@ -174,4 +175,4 @@ class TrialController:
             want_shut_down=want_shut_down,
             cordoned_log_dirs=broker.cordoned_directories,
         )
-        return self._run(lambda state: process_heartbeat(state, request))
+        return self.run(lambda state: process_heartbeat(state, request))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from kraftlake.diagnosis.drift.comparison import Drift
 from kraftlake.diagnosis.drift.description import PARTS, ClusterDescription, is_internal
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.image.kafka_names import ResourceType
@@ -53,6 +54,17 @@ def is_selected(
         name = topic_of(part, key)
         return name is not None and any(name == one or fnmatch.fnmatchcase(name, one) for one in topics)
     return internal or not is_internal(part, key)
+
+
+def selected_changes(drift: Drift, topics: Sequence[str] = (), kinds: Sequence[str] = ()) -> Drift:
+    """The differences of selected entries, as `is_selected`, without those of internal topics unless named."""
+    changes = drift.changes
+    return attrs.evolve(
+        drift,
+        changes=tuple(
+            one for one in changes if is_selected(one.change.part, one.key, topics=topics, kinds=kinds, internal=False)
+        ),
+    )
 
 
 def topic_of(part: str, key: Any) -> str | None:

@@ -1,0 +1,152 @@
+"""`kraftlake undo`: a plan that brings a past state of a cluster back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftlake.cli.options.call import Call
+from kraftlake.cli.options.command import option
+from kraftlake.cli.options.parameters import MOMENT, ListParameter, PathParameter, regular_file
+from kraftlake.cli.options.shared import command, list_option, topics_option
+from kraftlake.cli.output.formats import Table
+from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.moments import LogTime
+from kraftlake.runtime.words import did_you_mean
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from kraftlake.api import Source
+    from kraftlake.diagnosis.undo.plan import Plan
+
+_KINDS = ("topic", "config", "acl", "quota", "scram", "feature")
+_TEXT, _COMMANDS = _WAYS = ("text", "commands")
+_COLUMNS = ("step", "class", "action", "path", "field", "before", "after", "undoneAt", "timestamp", "type", "note")
+
+
+def kind_of(value: str) -> str:
+    """A word for what is undone."""
+    if value not in _KINDS:
+        hint = did_you_mean(value, _KINDS, most=1) or f"the kinds are {', '.join(_KINDS)}."
+        raise UsageError(f"{value!r} is no kind of what can be undone; {hint}")
+    return value
+
+
+@command("What would bring a past state back?", at=True, secrets=True, long=True)
+@option("--to", "then", type=MOMENT, required=True, help="The state wanted: after this offset, or at this time.")
+@topics_option("Only this topic, its configs and the ACLs on it")
+@list_option(
+    "--kind",
+    "kinds",
+    type=ListParameter("kind", kind_of, lambda _: _KINDS),
+    metavar="KIND",
+    help=f"Only this: {', '.join(_KINDS)}. Repeatable, or A,B.",
+)
+@option("--assignments", is_flag=True, help="Also move partitions back to the brokers that they had.")
+@option("--as", "way", type=click.Choice(_WAYS), default=_TEXT, show_default=True, help="As text, or as commands.")
+@option("--plan", "file", type=PathParameter("file"), metavar="FILE", help="Write the plan to this file, as JSON.")
+@option("--what-if", is_flag=True, help="Take the plan on a copy in memory, as a controller would.")
+def undo(
+    call: Call,
+    source: str,
+    *,
+    then: int | datetime | LogTime,
+    topics: tuple[str, ...],
+    kinds: tuple[str, ...],
+    assignments: bool,
+    way: str,
+    file: str | None,
+    what_if: bool,
+) -> None:
+    """Plan the steps that bring the state of SOURCE at --to back, from its last one (or --at). Nothing is changed.
+
+    Each step says what it changes, from which value to which, and the record that undid it. Its class is safe; access,
+    which widens who may do what, or how much; destructive, which deletes a topic, a user or records; partial (a topic
+    comes back under a new id without its records, partitions can't become fewer); or impossible (keys of SCRAM users,
+    delegation tokens). Secrets are (redacted), in the plan's file too, unless --show-secrets asks for them.
+
+    With --what-if the exit code is 1 where the controller refuses a step.
+
+    Examples:
+        # what somebody has done to one topic since a minute
+        kraftlake undo {SAMPLE} --to 3000 --topic t-10-k3m
+        # the ACLs that were there, as commands of Kafka's own tools
+        kraftlake undo {SAMPLE} --to 4000 --kind acl --as commands
+        # a plan for later
+        kraftlake undo {SAMPLE} --to 4000 --plan plan.json
+        # would a controller take it, and what comes out?
+        kraftlake undo {SAMPLE} --at 4639 --to 4000 --kind acl,config --what-if
+    """
+    from kraftlake.diagnosis.undo.planning import plan_undo
+
+    target = None if file is None else regular_file(file, "a plan")
+    opened = call.open(source)
+    call.warn_past_end(opened, then)
+    now = opened.offset_at(call.at)
+    with call.suggest_lenient():
+        plan = plan_undo(
+            opened, opened.offset_at(then), now,
+            topics=topics, kinds=kinds, assignments=assignments, lenient=not call.strict,
+        )  # fmt: skip
+    if target is not None:
+        _write(call, plan, target)
+    if what_if:
+        _rehearse(call, opened, plan, topics, kinds)
+    else:
+        _show(call, plan, way)
+
+
+def _write(call: Call, plan: Plan, target: Path) -> None:
+    from kraftlake.diagnosis.undo.plan_file import write_plan
+
+    write_plan(target, plan, show_secrets=call.show_secrets)
+    hidden = sum(change.secret for step in plan.steps for change in step.changes)
+    if hidden and not call.show_secrets:
+        call.terminal.warn(f"{target} has sensitive configs as (redacted): --show-secrets writes them")
+
+
+def _show(call: Call, plan: Plan, way: str) -> None:
+    form = plan.to_json(show_secrets=call.show_secrets)
+    if call.answered(form, lambda form: Table(_COLUMNS, _rows(form))):
+        return
+    if way == _COMMANDS:
+        from kraftlake.diagnosis.undo.tool_commands import script_of
+
+        for line in script_of(step.shown(call.show_secrets) for step in plan.steps):
+            sys.stdout.write(f"{line}\n")
+        return
+    from kraftlake.cli.views.undo_view import show_plan
+
+    show_plan(call.terminal, plan, form)
+
+
+def _rows(form: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each field that a step changes."""
+    for number, step in enumerate(form["steps"], 1):
+        for change in step["changes"]:
+            proof = change["undoneBy"] or {"offset": None, "timestamp": None, "type": None}
+            row = {"step": number, **{name: step[name] for name in ("class", "action", "path", "note")}}
+            row |= {name: change[name] for name in ("field", "before", "after")}
+            yield row | {"undoneAt": proof["offset"], "timestamp": proof["timestamp"], "type": proof["type"]}
+
+
+def _rehearse(call: Call, source: Source, plan: Plan, topics: tuple[str, ...], kinds: tuple[str, ...]) -> None:
+    from kraftlake.diagnosis.undo.rehearsal import rehearse
+
+    present, past = (call.replay(source, one.offset).image for one in (plan.now, plan.then))
+    found = rehearse(plan, present, past, topics=topics, kinds=kinds)
+    form = plan.to_json(show_secrets=call.show_secrets) | {
+        "answers": [one.to_json() for one in found.answers],
+        "left": found.left.to_json(show_secrets=call.show_secrets),
+    }
+    if not call.answered(form):
+        from kraftlake.cli.views.undo_view import show_rehearsal
+
+        show_rehearsal(call.terminal, form, found)
+    if found.refused:
+        raise click.exceptions.Exit(1)

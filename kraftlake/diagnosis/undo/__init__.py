@@ -1,0 +1,1 @@
+"""Plans that bring a past state of a cluster back, and their application."""

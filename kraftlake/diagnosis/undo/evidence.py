@@ -1,0 +1,73 @@
+"""The records of the log that undid what a plan brings back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from kraftlake.diagnosis.blaming import holding_since
+from kraftlake.diagnosis.thing_changes import changes_after
+from kraftlake.diagnosis.things import Thing
+from kraftlake.diagnosis.undo.step import Evidence
+from kraftlake.image.acls_image import StandardAcl
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.records.log_record import log_records
+from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from kraftlake.replay.queries.source import LogSource
+
+
+class Undone(NamedTuple):
+    """A thing, and the value that it had: None for nothing, True for any, a tuple for a list."""
+
+    thing: Thing
+    value: Any
+
+
+def evidence_of(
+    source: LogSource, undone: Iterable[Undone], begin: int, end: int, *, lenient: bool = False
+) -> dict[Undone, Evidence]:
+    """The record of the offsets (begin, end] since which each thing has not had its value, where there is one."""
+    wanted = list(dict.fromkeys(undone))
+    if not wanted or begin >= end:
+        return {}
+    lines = changes_after(source, (one.thing for one in wanted), begin, end, lenient=lenient).lines
+    found = {}
+    for one in wanted:
+        change = holding_since(lines.get(one.thing, ()), partial(_is_other, one.value))
+        if change is not None and not change.or_earlier:
+            found[one] = Evidence(offset=change.offset, timestamp=change.timestamp, type=change.type)
+    return found
+
+
+def _is_other(had: Any, value: Any) -> bool:
+    """Whether a value in JSON form is not the one that a thing had; of True each value but None is."""
+    if had is True:
+        return value is None
+    return bool(value != (list(had) if isinstance(had, tuple) else had))
+
+
+def acl_things(acl: StandardAcl, image: MetadataImage) -> list[Thing]:
+    """The things of the ids that an ACL has in an image."""
+    return [
+        Thing("acl", id_)
+        for id_, rule in sorted(image.acls.acls.items(), key=lambda item: bytes(item[0]))
+        if rule == acl
+    ]
+
+
+def credential_changes(source: LogSource, begin: int, end: int) -> Mapping[tuple[str, int], Evidence]:
+    """The last record of the offsets (begin, end] on each credential, by user and mechanism."""
+    found = {}
+    for batch in source.batches(begin + 1, end):
+        for record in log_records(batch):
+            message = record.message
+            if begin < record.offset <= end and isinstance(
+                message, (UserScramCredentialRecord, RemoveUserScramCredentialRecord)
+            ):
+                found[message.name, message.mechanism] = Evidence(
+                    offset=record.offset,
+                    timestamp=None if record.timestamp < 0 else record.timestamp,
+                    type=record.type,
+                )
+    return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from operator import attrgetter, eq
+from itertools import compress
+from operator import attrgetter, eq, is_not
 from typing import Any, Final
 
 import attrs
@@ -80,12 +81,13 @@ class JsonForm:
 
     def changes(self, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
         """Key, old and new JSON value of each attribute in which two objects differ."""
-        values = zip(self._fields, self._values(old), self._values(new), strict=True)
-        return [
-            (key, one, two) if make is None else (key, make(one), make(two))
-            for (key, make), one, two in values
-            if one is not two and not eq(one, two)  # rpds' != says that maps are equal where one value is
-        ]
+        mine, theirs, found = self._values(old), self._values(new), list[tuple[str, Any, Any]]()
+        for place in compress(range(len(mine)), map(is_not, mine, theirs)):
+            one, two = mine[place], theirs[place]
+            if not eq(one, two):  # rpds' != says that maps are equal where one value is
+                key, make = self._fields[place]
+                found.append((key, one, two) if make is None else (key, make(one), make(two)))
+        return found
 
 
 _KEYS: Final = {"supported_features": "features"}

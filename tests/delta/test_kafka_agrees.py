@@ -15,7 +15,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from kraftlake.api import open_source
-from kraftlake.delta.topics import topics_delta
+from kraftlake.delta.topics import widening_change
 from kraftlake.image.cluster_counts import count_cluster
 from kraftlake.image.metadata_image import MetadataImage, image_to_json
 from kraftlake.image.topics import topics_image
@@ -83,7 +83,7 @@ def test_kafka_makes_the_same_of_every_log(tmp_path: Path) -> None:
             pytest.MonkeyPatch.context() as patch
         ):  # large images and changes have other forms: have them in small ones
             patch.setattr(topics_image, "PACK_FROM", form[0])
-            patch.setattr(topics_delta, "ALONE_BELOW", form[1])
+            patch.setattr(widening_change, "ALONE_BELOW", form[1])
             assert_same_images(log, kafka["published"])
             assert_same_local_changes(segment, ranges, kafka["local"])
         tally.note(log, len(kafka["published"]), len(kafka["local"]))

@@ -6,7 +6,7 @@ The kernel `columns.broker_changes` says the same of rows. Making rows of a few 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, TypeAlias
 
 from kraftlake.delta.topics.local_replica_changes import (
     LocalReplicaChanges,
@@ -17,19 +17,15 @@ from kraftlake.delta.topics.local_replica_changes import (
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 
+ChangedPartition: TypeAlias = tuple[str, Uuid, int, PartitionRegistration | None, PartitionRegistration | None, bool]
+"""A topic's name and id, a partition's id, its state in the base image (None if it is new), and its current one.
 
-class ChangedPartition(NamedTuple):
-    """The state of a partition in the base image (None if it is new), and its current one (None if it was removed).
+None: it was removed. The last says whether a record has written its directories since the base image, even if with the
+same ids.
+"""
 
-    `rewritten`: a record has written its directories since the base image, even if with the same ids.
-    """
-
-    topic: str
-    topic_id: Uuid
-    partition_id: int
-    previous: PartitionRegistration | None
-    partition: PartitionRegistration | None
-    rewritten: bool
+_tuple: Any = tuple.__new__
+"""Makes a NamedTuple in half the time."""
 
 
 def local_changes_of(broker: int, changed: Iterable[ChangedPartition]) -> LocalReplicaChanges:
@@ -41,13 +37,13 @@ def local_changes_of(broker: int, changed: Iterable[ChangedPartition]) -> LocalR
     topic_ids: dict[str, Uuid] = {}
     directory_ids: dict[TopicIdPartition, Uuid] = {}
     for topic, topic_id, partition_id, previous, partition, rewritten in changed:
-        key = TopicPartition(topic, partition_id)
+        key = _tuple(TopicPartition, (topic, partition_id))
         if partition is None or broker not in partition.replicas:
             if previous is not None and broker in previous.replicas:
                 deletes.add(key)
             continue
         if previous is None or previous.partition_epoch != partition.partition_epoch:
-            info = PartitionInfo(topic_id, partition)
+            info = _tuple(PartitionInfo, (topic_id, partition))
             topic_ids[topic] = topic_id
             if partition.leader != broker:
                 followers[key] = info

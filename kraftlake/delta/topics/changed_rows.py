@@ -62,7 +62,7 @@ class ChangedRows:
         for at in sorted(range(len(self)), key=lambda at: (not flags[at] & HAS, topics[at] not in created)):
             name, topic_id = self._change.topic_name(topics[at]), self._change.topic_id(topics[at])
             written = bool(flags[at] & WRITTEN)
-            yield ChangedPartition(name, topic_id, partitions[at], self.before(at), self.after(at), written)
+            yield name, topic_id, partitions[at], self.before(at), self.after(at), written
 
     def topic_deltas(self, image: TopicsImage) -> dict[Uuid, TopicDelta]:
         """The changes of an image's topics by id, created topics first; made once."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rpds import HashTrieMap
 
+from kraftlake.image.topics.layered_map import LayeredMap
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 
 if TYPE_CHECKING:
     from kraftlake.image.topics.packed_topics import PackedTopics
 
+_Rows: TypeAlias = LayeredMap[PartitionRegistration]
 _new: Any = object.__new__
 
 
@@ -23,7 +25,7 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
 
     __slots__ = ("_all", "_changed", "_ids", "_made", "base", "size", "start")
 
-    def __init__(self, base: PackedTopics, topic: int, changed: HashTrieMap[int, PartitionRegistration] | None) -> None:
+    def __init__(self, base: PackedTopics, topic: int, changed: _Rows = LayeredMap.EMPTY) -> None:
         bounds = base.table.bounds
         self.base = base
         self.start: int = bounds[topic]
@@ -47,7 +49,7 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
         place = self.place(partition_id)
         if place < 0:
             return default
-        state = None if self._changed is None else self._changed.get(self.start + place)
+        state = self._changed.get(self.start + place)
         if state is None:
             state = self.base.registration(self.start + place)
         self._made[partition_id] = state
@@ -81,32 +83,27 @@ class PackedPartitions(Mapping[int, PartitionRegistration]):
         states = self.base.registrations(self.start, self.start + self.size)
         for place, (partition_id, state) in enumerate(zip(self, states, strict=True)):
             known = self._made.get(partition_id)
-            if known is None and self._changed is not None:
+            if known is None:
                 known = self._changed.get(self.start + place)
             made[partition_id] = state if known is None else known
         self._made = made
         self._all = True
         return made
 
-    def with_states(self, states: Mapping[int, PartitionRegistration]) -> PackedPartitions:
-        """The partitions with other states of some of them."""
-        changed: HashTrieMap[int, PartitionRegistration] = HashTrieMap() if self._changed is None else self._changed
-        for partition_id, state in states.items():
-            changed = changed.insert(self.start + self.place(partition_id), state)
+    def with_state(self, partition_id: int, state: PartitionRegistration) -> PackedPartitions:
+        """The partitions with another state of one of them."""
         made: PackedPartitions = _new(PackedPartitions)
         made.base, made.start, made.size, made._ids = self.base, self.start, self.size, self._ids
-        made._changed, made._made, made._all = changed, {}, False
+        made._changed = self._changed.changed({self.start + self.place(partition_id): state})
+        made._made, made._all = {}, False
         return made
 
-    def changed_rows(self) -> Iterable[tuple[int, PartitionRegistration]]:
+    def changed_rows(self) -> Iterator[tuple[int, PartitionRegistration]]:
         """The partitions whose states replace those of the base, by row."""
-        changed, stop = self._changed, self.start + self.size
-        if changed is None:
-            return
-        if len(changed) > self.size:
-            yield from ((row, changed[row]) for row in range(self.start, stop) if row in changed)
-        else:
-            yield from ((row, state) for row, state in changed.items() if self.start <= row < stop)
+        for row in range(self.start, self.start + self.size):
+            state = self._changed.get(row)
+            if state is not None:
+                yield row, state
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -128,11 +125,6 @@ def ids_that_may_differ(
     """The ids of the partitions in which two states of a topic may differ; None if that is unknown."""
     if not (isinstance(one, PackedPartitions) and isinstance(two, PackedPartitions)) or one.base is not two.base:
         return None
-    mine, theirs = one._changed, two._changed
-    if mine is theirs:
-        return ()
-    return [
-        partition_id
-        for row, partition_id in enumerate(one, one.start)
-        if (None if mine is None else mine.get(row)) is not (None if theirs is None else theirs.get(row))
-    ]
+    start, ids = one.start, one._ids
+    places = [row - start for row in one._changed.unlike(two._changed) if start <= row < start + one.size]
+    return places if ids is None else [ids[place] for place in places]

@@ -8,6 +8,7 @@ import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.short_repr import counted
+from kraftlake.image.topics.packed_partitions import PackedPartitions
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.writer_options import ImageWriterOptions
 from kraftlake.records.metadata_records import TopicRecord
@@ -38,6 +39,11 @@ class TopicImage:
 
     def __hash__(self) -> int:
         return hash((self.name, self.id))
+
+    def with_state(self, partition_id: int, state: PartitionRegistration) -> TopicImage:
+        """The topic with another state of one of its partitions."""
+        assert isinstance(self.partitions, PackedPartitions), "the partitions of an overlay are rows"
+        return TopicImage(name=self.name, id=self.id, partitions=self.partitions.with_state(partition_id, state))
 
     def write(self, options: ImageWriterOptions) -> Iterator[ApiMessageAndVersion]:
         """The record of the topic, then those of its partitions by id."""

@@ -11,6 +11,7 @@ import attrs
 from rpds import HashTrieMap
 
 from kraftlake.image.short_repr import short_repr
+from kraftlake.image.topics.layered_map import LayeredMap
 from kraftlake.image.topics.packed_partitions import PackedPartitions
 from kraftlake.image.topics.packed_topics import EMPTY as NO_TOPICS
 from kraftlake.image.topics.packed_topics import PackedTopics, differing_topics, pack
@@ -23,7 +24,9 @@ from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 
-_Rows: TypeAlias = "HashTrieMap[int, PartitionRegistration]"
+_Rows: TypeAlias = LayeredMap[PartitionRegistration]
+Place: TypeAlias = int | tuple[Uuid, int]
+"""The row of a partition in the base, or topic and id of one in the overlay."""
 PACK_FROM: Final = 20_000
 """Number of partitions in the overlay from which on it is packed with the base; of partitions that numpy pays for."""
 
@@ -35,7 +38,7 @@ class TopicsImage:
     """All topics, by name and by id. Immutable.
 
     The storage is private. Other modules read and set packed rows by `rows` and `with_rows` only, and single ones by
-    `row_of`, `registration_at`, `overlaid_topic`, `name_of` and `with_states` only. Names and ids of topics are unique.
+    `find_partition`, `name_of` and `with_states` only. Names and ids of topics are unique.
 
     An image holds a packed `base` and an overlay of later changes: states of partitions by row, and topics, packed by
     the change that made them (None for a deleted topic of the base). Successive images share base, indexes and maps.
@@ -47,11 +50,9 @@ class TopicsImage:
     _by_id: HashTrieMap[Uuid, TopicImage | None] = HashTrieMap()
     _by_name: HashTrieMap[str, TopicImage | None] = HashTrieMap()
     _base: PackedTopics = NO_TOPICS
-    _rows: _Rows | None = None
+    _rows: _Rows = LayeredMap.EMPTY
     _overlaid_partitions: int = 0
     """The number of partitions of the topics in `_by_id`."""
-    _step: tuple[_Rows | None, tuple[int, ...]] | None = attrs.field(default=None, repr=False)
-    """`_rows` of the preceding image, and the keys that changed since."""
     _overlaid: bool = attrs.field(init=False)
     _made: dict[int, TopicImage] = attrs.field(init=False, repr=False, factory=dict)
     """A cache of topics of the base, by number."""
@@ -151,27 +152,30 @@ class TopicsImage:
             by_id = by_id.insert(topic_id, topic)
             by_name = by_name.insert(topic.name, topic)
         assert len(by_id) == len(by_name) or table.topic_count, "topics have different names"
-        return self if by_id is self._by_id else self._with(by_id, by_name, overlaid, {})
+        return self if by_id is self._by_id else self._with(by_id, by_name, overlaid, self._rows)
 
-    def row_of(self, topic_id: Uuid, partition: int) -> int:
-        """The row of a partition in the base; -1 if it has none, or if the overlay has its topic."""
+    def find_partition(self, topic_id: Uuid, partition: int) -> tuple[Place, PartitionRegistration] | None:
+        """The place and the state of a partition; None if it does not exist, or its topic is sparse in the base."""
         if self._overlaid and topic_id in self._by_id:
-            return -1
-        table = self._base.table
+            topic = self._by_id[topic_id]
+            if topic is None or not isinstance(topic.partitions, PackedPartitions):
+                return None
+            state = topic.partitions.get(partition)
+            return None if state is None else ((topic_id, partition), state)
+        base = self._base
+        table = base.table
         number = table.number_of_id(topic_id)
-        if number is None or number in table.sparse or partition < 0:
-            return -1
+        if number is None or partition < 0 or number in table.sparse:
+            return None
         row = table.bounds[number] + partition
-        return row if row < table.bounds[number + 1] else -1
-
-    def registration_at(self, row: int) -> PartitionRegistration:
-        """The state of the partition at a row of the base."""
-        state = None if self._rows is None else self._rows.get(row)
-        return self._base.registration(row) if state is None else state
+        if row >= table.bounds[number + 1]:
+            return None
+        state = self._rows.get(row)
+        return row, base.registration(row) if state is None else state
 
     def name_of(self, topic_id: Uuid) -> str:
         """The name of a topic that exists."""
-        topic = self.overlaid_topic(topic_id)
+        topic = self._by_id.get(topic_id) if self._overlaid else None
         if topic is not None:
             return topic.name
         table = self._base.table
@@ -179,59 +183,46 @@ class TopicsImage:
         assert number is not None, "the overlay or the base has the topic"
         return table.name_of(number)
 
-    def overlaid_topic(self, topic_id: Uuid) -> TopicImage | None:
-        """The topic with that id, if the overlay has it."""
-        return self._by_id.get(topic_id) if self._overlaid else None
-
-    def with_states(
-        self, rows: Mapping[int, PartitionRegistration], others: Mapping[Uuid, Mapping[int, PartitionRegistration]]
-    ) -> TopicsImage:
-        """The image with new states of partitions: of the base, by row, and of the overlay, by topic id."""
-        by_id, by_name = self._by_id, self._by_name
-        for topic_id, states in others.items():
-            topic = by_id[topic_id]
+    def with_states(self, states: Mapping[Place, PartitionRegistration]) -> TopicsImage:
+        """The image with new states of partitions that `find_partition` has found."""
+        if not self._overlaid:
+            return self._with(self._by_id, self._by_name, 0, self._rows.changed(states))  # type: ignore[arg-type]
+        by_id, by_name, rows = self._by_id, self._by_name, dict[int, PartitionRegistration]()
+        for place, state in states.items():
+            if isinstance(place, int):
+                rows[place] = state
+                continue
+            topic = by_id[place[0]]
             assert topic is not None, "the overlay has the topic"
-            assert isinstance(topic.partitions, PackedPartitions), "its partitions are rows"
-            topic = TopicImage(name=topic.name, id=topic_id, partitions=topic.partitions.with_states(states))
-            by_id, by_name = by_id.insert(topic_id, topic), by_name.insert(topic.name, topic)
-        return self._with(by_id, by_name, self._overlaid_partitions, rows)
+            topic = topic.with_state(place[1], state)
+            by_id, by_name = by_id.insert(topic.id, topic), by_name.insert(topic.name, topic)
+        return self._with(by_id, by_name, self._overlaid_partitions, self._rows.changed(rows) if rows else self._rows)
 
-    def _with(
-        self, by_id: Any, by_name: Any, overlaid: int, changed: Mapping[int, PartitionRegistration]
-    ) -> TopicsImage:
+    def _with(self, by_id: Any, by_name: Any, overlaid: int, rows: _Rows) -> TopicsImage:
         """An image of the same base, packed again if the overlay is large. Built fast, since every change makes one."""
-        before, base = self._rows, self._base
         made = _new(_MutableImage)
         made._by_id = by_id
         made._by_name = by_name
-        made._base = base
+        made._base = self._base
+        made._rows = rows
         made._overlaid_partitions = overlaid
-        made._overlaid = len(by_id) > 0
+        made._overlaid = self._overlaid if by_id is self._by_id else len(by_id) > 0
         made._made = {}
-        if changed:
-            rows: _Rows = HashTrieMap() if before is None else before
-            for row, state in changed.items():
-                rows = rows.insert(row, state)
-            made._rows = rows
-            made._step = (before, tuple(changed))
-            overlaid += len(rows)
-        else:
-            made._rows = before
-            made._step = None
-            overlaid += 0 if before is None else len(before)
         made.__class__ = TopicsImage
         image: TopicsImage = made
-        return image if overlaid <= PACK_FROM + base.partition_count // 8 else TopicsImage.with_rows(image.rows())
+        if overlaid + rows.most <= PACK_FROM + len(made._base.cells) // 8:
+            return image
+        return TopicsImage.with_rows(image.rows())
 
     def rows(self) -> PackedTopics:
         """The whole image as packed rows, possibly with patches (see `PackedTopics.merged`)."""
-        if not self._overlaid and not self._rows:
+        if not self._overlaid and self._rows is LayeredMap.EMPTY:
             return self._base
         numbers = self._base.table.by_id
         left_out = [numbers[topic_id] for topic_id in self._by_id if topic_id in numbers]
         topics = [(t.name, t.id, t.partitions) for t in self._by_id.values() if t is not None]
         topics.sort(key=itemgetter(0))  # rpds orders a map by hashes that are other ones in each process
-        return pack(self._base, left_out, dict((self._rows or HashTrieMap()).items()), topics)
+        return pack(self._base, left_out, self._rows.entries(), topics)
 
     def may_differ(self, other: TopicsImage) -> Iterable[str]:
         """A superset of the names of the topics that differ; topics that both images share are not compared."""
@@ -243,24 +234,12 @@ class TopicsImage:
                 names.update(name for name, topic in one._by_name.items() if _get(two._by_name, name) is not topic)
         if self._base is other._base:
             if self._rows is not other._rows:
-                names.update(self._names_of(self._rows_unlike(other)))
+                names.update(self._names_of(self._rows.unlike(other._rows)))
         else:
             for image in (self, other):
-                names.update(image._names_of(image._rows or ()))
+                names.update(image._names_of(image._rows.entries()))
             names.update(differing_topics(self._base, other._base))
         return names
-
-    def _rows_unlike(self, other: TopicsImage) -> Iterable[int]:
-        """The rows of the shared base in which the two images may differ."""
-        for one, two in ((self, other), (other, self)):
-            if one._step is not None and one._step[0] is two._rows:
-                return one._step[1]
-        mine: _Rows = HashTrieMap() if self._rows is None else self._rows
-        theirs: _Rows = HashTrieMap() if other._rows is None else other._rows
-        few, many = sorted((mine, theirs), key=len)
-        rows = {row for row, state in many.items() if few.get(row) is not state}
-        rows.update(row for row in few if row not in many)
-        return rows
 
     def _names_of(self, rows: Iterable[int]) -> Iterator[str]:
         table = self._base.table

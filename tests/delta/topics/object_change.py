@@ -13,10 +13,11 @@ from rpds import HashTrieMap
 
 from kraftlake.delta import metadata_delta
 from kraftlake.delta.faults import place_of, taken_name
-from kraftlake.delta.topics import topics_delta
+from kraftlake.delta.topics import widening_change
 from kraftlake.delta.topics.changed_partition import ChangedPartition, local_changes_of
 from kraftlake.delta.topics.local_replica_changes import LocalReplicaChanges
 from kraftlake.delta.topics.topic_delta import TopicDelta
+from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.delta.with_changes import with_changes
 from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration, epoch_after
 from kraftlake.image.topics.topic_image import TopicImage
@@ -44,7 +45,7 @@ class ObjectTopicDelta(TopicDelta):
         """The partitions that records have changed."""
         for number, state in self.partition_changes.items():
             rewritten = number in self._directories_rewritten
-            yield ChangedPartition(self.name, self.id, number, self.image.partitions.get(number), state, rewritten)
+            yield self.name, self.id, number, self.image.partitions.get(number), state, rewritten
 
     def replay_partition(self, record: PartitionRecord) -> None:
         """Set the whole state; ReplayError if the record contradicts itself."""
@@ -204,7 +205,7 @@ class ObjectChange:
             yield from delta.changed_partitions()
         for topic in map(self.image.topics_by_id().__getitem__, self.deleted):
             for partition_id, state in topic.partitions.items():
-                yield ChangedPartition(topic.name, topic.id, partition_id, state, None, False)
+                yield topic.name, topic.id, partition_id, state, None, False
 
     def _topic(self, topic_id: Uuid) -> TopicImage | None:
         """The topic's image before its changes, if the topic exists now."""
@@ -292,5 +293,10 @@ def as_objects() -> Iterator[None]:
 def topics_are_changed_alone(*, alone: bool = True) -> Iterator[None]:
     """Have deltas change the topics that records name, however small the image is; or never."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topics_delta, "ALONE_BELOW", 0 if alone else 10**9)
+        patch.setattr(widening_change, "ALONE_BELOW", 0 if alone else 10**9)
         yield
+
+
+def is_of_all(delta: TopicsDelta) -> bool:
+    """Whether records were merged, on the rows of the whole image."""
+    return delta.change is not None and delta._change.alone is None

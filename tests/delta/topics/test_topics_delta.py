@@ -17,7 +17,7 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records import metadata_records as r
 from kraftlake.runtime.errors import ReplayError
-from tests.delta.topics.object_change import as_objects, topics_are_changed_alone
+from tests.delta.topics.object_change import as_objects, is_of_all, topics_are_changed_alone
 from tests.histories import uuid_of
 from tests.topic_records import TOPIC_ID, TOPICS, changes, partition_records
 
@@ -180,12 +180,12 @@ def test_many_records_are_merged_in_one_pass_without_objects():
     for record in [*MANY, change(3, leader=2), change(29, directories=(uuid_of(201), uuid_of(202)))]:
         delta.keep(record)
     delta.merge()
-    assert delta.as_bulk() is not None
+    assert is_of_all(delta)
     image = delta.apply()
     assert image.get_partition(uuid_of(5), 3).leader == 2
     assert image.get_partition(uuid_of(5), 29).directories == (uuid_of(201), uuid_of(202))
     assert delta.replay_remove_topic(r.RemoveTopicRecord(topic_id=uuid_of(5))) == "foo"
-    assert delta.as_bulk() is not None
+    assert is_of_all(delta)
     assert delta.apply() == TopicsImage.EMPTY
 
 

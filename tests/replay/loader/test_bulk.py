@@ -28,7 +28,7 @@ from kraftlake.records.metadata_records import (
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.runtime.errors import KraftlakeError
-from tests.delta.topics.object_change import as_objects
+from tests.delta.topics.object_change import as_objects, is_of_all
 from tests.few_examples import few_examples
 from tests.histories import BROKER_IDS, histories, uuid_of
 from tests.topic_records import TOPIC_ID, TOPICS, changes, partition_records
@@ -169,7 +169,7 @@ MANY = [create(), *[partition(number, number % 5, number % 5 + 1) for number in 
 
 def test_bulk_replay_makes_no_objects_of_common_records():
     loader = load(batches_of([*MANY, change(3, leader=4)], [50]), 400, bulk=True)
-    assert loader.delta.topics_delta.as_bulk() is not None
+    assert is_of_all(loader.delta.topics_delta)
     assert loader.last_offset == len(MANY)
     assert loader.delta.topics_delta.local_changes(4).leaders
     assert loader.take_image().topics.get_topic("a").partitions[3].leader == 4
@@ -185,7 +185,7 @@ def test_records_after_a_metadata_transaction_are_replayed_in_bulk(at):
         records = [*marks, *MANY]
         batches = batches_of(records, [2, 50])
     loader = load(batches, 400, bulk=True)
-    assert loader.delta.topics_delta.as_bulk() is not None
+    assert is_of_all(loader.delta.topics_delta)
     assert loader.last_offset == len(records) - 1
     assert loader.take_image() == load(batches, 400).take_image()
 
@@ -307,7 +307,7 @@ def test_names_find_room_however_short_those_were_that_it_was_guessed_from(monke
     records = [create("a", 1), *[create(f"{n}".ljust(249, "x"), n) for n in range(2, 100)]]
     batches = batches_of(records, [60])
     in_bulk = load(batches, len(records), bulk=True)
-    assert in_bulk.delta.topics_delta.as_bulk() is not None
+    assert is_of_all(in_bulk.delta.topics_delta)
     assert in_bulk.take_image() == load(batches, len(records)).take_image()
 
 
@@ -320,7 +320,7 @@ def test_partitions_that_come_in_any_order_are_found_again_however_many_they_are
     for part in parts:  # each finds out by itself how much room it needs
         for values in stretches([part]):
             in_bulk.load_values(values, to_offset=part.last_offset)
-    assert in_bulk.delta.topics_delta.as_bulk() is not None
+    assert is_of_all(in_bulk.delta.topics_delta)
     assert in_bulk.take_image() == load(parts, len(records)).take_image()
 
 
@@ -335,7 +335,7 @@ def test_eligible_leader_replicas_are_cleared_in_bulk(name, count):
     image = base.take_image()
     batches = [RecordBatch.of(base.last_offset + 1, 50, TIME, records)]
     loader = load(batches, 10_000, image=image, bulk=True)
-    assert loader.delta.topics_delta.as_bulk() is not None
+    assert is_of_all(loader.delta.topics_delta)
     one_by_one = load(batches, 10_000, image=image)
     for broker in range(7):
         ours, theirs = (each.delta.topics_delta.local_changes(broker) for each in (loader, one_by_one))

@@ -169,8 +169,9 @@ class ObjectPartitions:
         known = self._since.get(key)
         if known is not None:
             return known
-        row = self._base.row_of(*key)
-        assert row >= 0, "a partition is one of the base or has changed"
+        found = self._base.find_partition(*key)
+        assert found is not None, "a partition is one of the base or has changed"
+        row, _ = found
         offsets, times = self._base_since
         return int(offsets[row]), int(times[row])
 

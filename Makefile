@@ -46,7 +46,7 @@ INSTALLED := pyproject.toml constraints.txt setup.py $(wildcard build_backend/*.
 
 java: .venv/runtime
 	@$(BIN)/python tools/ensure_java.py
-	@$(BIN)/python tools/prepare_spark.py
+	@$(BIN)/python -m kraftlake.spark_jobs.prepare
 
 chromium: .venv/python
 	@$(BIN)/python tools/ensure_chromium.py
@@ -71,10 +71,10 @@ check: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 -m fast
 
-build/%-classes.jsa: .venv/dev | java
-	@$(BIN)/python -m tests.archive_classes $*
+build/kafka-classes.jsa: .venv/dev | java
+	@$(BIN)/python -m tests.archive_classes
 
-test: lint java chromium build/spark-classes.jsa build/kafka-classes.jsa
+test: lint java chromium build/kafka-classes.jsa
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-long: lint java chromium

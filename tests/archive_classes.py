@@ -1,19 +1,17 @@
-"""Archives the classes of a program as a JVM has them loaded: `make test` runs this once for a `.venv`.
+"""Archives the classes of a Kafka node as a JVM has them loaded: `make test` runs this once for a `.venv`.
 
-A JVM that begins with the archive starts in half the time; the tests start dozens, of Spark with Delta Lake and of
-Kafka's nodes. An archive is of one Java and of the jars of `.venv`: a JVM with others leaves it aside.
+A JVM that begins with the archive starts in half the time; the tests start dozens of nodes. An archive is of one Java
+and of the jars of `.venv`: a JVM with others leaves it aside.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SPARK_CLASSES, KAFKA_CLASSES = (ROOT / "build" / f"{name}-classes.jsa" for name in ("spark", "kafka"))
-SAMPLE = ROOT / "samples" / "kafka-4.4"
+KAFKA_CLASSES = ROOT / "build" / "kafka-classes.jsa"
 
 
 def archived(archive: Path) -> tuple[str, ...]:
@@ -21,43 +19,17 @@ def archived(archive: Path) -> tuple[str, ...]:
     return ("-Xlog:disable", f"-XX:SharedArchiveFile={archive}") if archive.exists() else ()
 
 
-def main(archive: Path) -> int:
-    """Make an archive; a Java that makes none is no fault."""
-    print(f"archiving {archive.stem}, for JVMs that start sooner (half a minute, once)", file=sys.stderr, flush=True)
-    archive.parent.mkdir(exist_ok=True)
-    archive.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
-        made = Path(folder) / archive.name
-        options = ("-Xlog:disable", f"-XX:ArchiveClassesAtExit={made}")
-        if archive == SPARK_CLASSES:
-            os.environ["SPARK_SUBMIT_OPTS"] = " ".join(options)
-            run_jobs(Path(folder) / "lake")
-        else:
-            run_node(Path(folder) / "node", options)
+def main() -> int:
+    """Make the archive; a Java that makes none is no fault."""
+    print("archiving the classes of Kafka's nodes, which start sooner then (once)", file=sys.stderr, flush=True)
+    KAFKA_CLASSES.parent.mkdir(exist_ok=True)
+    KAFKA_CLASSES.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=KAFKA_CLASSES.parent) as folder:
+        made = Path(folder) / KAFKA_CLASSES.name
+        run_node(Path(folder) / "node", ("-Xlog:disable", f"-XX:ArchiveClassesAtExit={made}"))
         if made.exists():
-            made.rename(archive)
+            made.rename(KAFKA_CLASSES)
     return 0
-
-
-def run_jobs(lake: Path) -> None:
-    """Run jobs over a lake, and queries of their tables, in a session, and wait until its JVM has ended."""
-    from pyspark import SparkContext
-
-    from kraftlake.replay.imports.import_log import import_source
-    from kraftlake.spark_jobs import read_records, run_job, spark_session
-
-    import_source(SAMPLE, lake)
-    spark = spark_session("classes to archive")
-    for job in ("records", "events"):
-        run_job(job, str(lake), spark=spark)
-    read_records(spark, str(lake), "TopicRecord").groupBy("name").count().collect()
-    spark.read.format("delta").load(str(lake / "events")).groupBy("kind").count().collect()
-    gateway = SparkContext._gateway
-    spark.stop()
-    assert gateway is not None
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait()
 
 
 def run_node(folder: Path, options: tuple[str, ...]) -> None:
@@ -82,4 +54,4 @@ def run_node(folder: Path, options: tuple[str, ...]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main({"spark": SPARK_CLASSES, "kafka": KAFKA_CLASSES}[sys.argv[1]]))
+    sys.exit(main())

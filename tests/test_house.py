@@ -67,6 +67,7 @@ def f():
 
 WITHOUT_SPARK = {
     "__init__": "the door",
+    "class_archive": "the archive of classes of Spark's JVMs",
     "fold.__init__": "a docstring",
     "interrupts": "what py4j says to the root logger and does to signals",
     "java": "finds the Java that Spark needs",

@@ -5,7 +5,8 @@
     spark.readStream.format("kraft").option("type", "PartitionRecord").load("LAKE")
 
 `spark_session` registers it. Tasks read in parallel and return Arrow batches; the options and the reader's schema
-select the columns to decode.
+select the columns to decode. Spark starts Pythons that import this module, to find it and to plan streams and reads:
+what reads and decodes records is imported where records are asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from collections.abc import Iterator, MutableMapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NoReturn
 
-import pyarrow as pa
 import pyspark
 from pyspark.sql.datasource import (
     DataSource,
@@ -22,19 +22,15 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraftlake.runtime.errors import KraftlakeError, UsageError
-from kraftlake.spark_jobs.scan_parts import read_scan, scan_parts
 from kraftlake.spark_jobs.source_faults import in_one_sentence
-from kraftlake.spark_jobs.source_options import OFFSETS, SourceOptions
+from kraftlake.spark_jobs.source_options import OFFSETS, OFFSETS_COLUMNS, SourceOptions
 from kraftlake.spark_jobs.spark_versions import arrow_schema
-from kraftlake.tables.record_scan import RecordScan, open_scanned, parts_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
-
-    from kraftlake.spark_jobs.lake_stream import LakeStream
 
 FORMAT: Final = "kraft"
 
@@ -52,9 +48,15 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         return FORMAT
 
     @in_one_sentence
-    def schema(self) -> StructType:
+    def schema(self) -> StructType | str:
         """The columns of a reader that names none."""
         asked = self._options
+        if asked.columns == OFFSETS:
+            return OFFSETS_COLUMNS
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from kraftlake.tables.record_scan import open_scanned
+
         open_scanned(asked.path, asked.first, asked.last)  # raises when the source is loaded, not when it is read
         return from_arrow_schema(asked.schema)
 
@@ -63,6 +65,9 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         """A reader of the columns of `schema`, which may be some of the source's."""
         asked = self._options
         asked.check_read()
+        from kraftlake.spark_jobs.scan_parts import RecordReader
+        from kraftlake.tables.record_scan import open_scanned, parts_of
+
         source, first, last = open_scanned(asked.path, asked.first, asked.last)
         scan = asked.scan(arrow_schema(schema), first, last)
         return RecordReader(scan, parts_of(source, first, last))
@@ -72,11 +77,9 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         asked = self._options
         try:
             asked.check_stream()
-            scan = asked.scan(arrow_schema(schema), 0, -1)
-            stream = _stream_class(asked)
+            return _offset_stream(asked) if asked.columns == OFFSETS else _record_stream(asked, schema)
         except KraftlakeError as fault:
             return RefusedStream(fault)
-        return stream(scan, asked.starting, asked.max_records)
 
     @in_one_sentence
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
@@ -84,37 +87,28 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         raise UsageError('format("kraft") only reads: `kraftlake import` and `kraftlake fork` make lakes')
 
 
-def _stream_class(asked: SourceOptions) -> type[LakeStream]:
-    """The stream for the requested columns; raises UsageError if this Spark has none."""
-    if find_spec("pyspark.sql.streaming.datasource") is not None:
-        from kraftlake.spark_jobs.log_stream import LogStream, OffsetStream
+def _offset_stream(asked: SourceOptions) -> DataSourceStreamReader:
+    if _spark_limits_steps():
+        from kraftlake.spark_jobs.log_stream import OffsetStream
 
-        return OffsetStream if asked.columns == OFFSETS else LogStream
-    if asked.columns == OFFSETS:
-        from kraftlake.spark_jobs.lake_stream import UnboundedOffsets
+        return OffsetStream(asked.path, asked.starting, asked.max_records)
+    from kraftlake.spark_jobs.lake_stream import UnboundedOffsets
 
-        return UnboundedOffsets
-    raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
+    return UnboundedOffsets(asked.path, asked.starting, asked.max_records)
 
 
-class RecordReader(DataSourceReader):  # type: ignore[misc]
-    """Reads a scan, one range of offsets in each task.
+def _record_stream(asked: SourceOptions, schema: StructType) -> DataSourceStreamReader:
+    """The stream of records; raises UsageError if this Spark has none."""
+    scan = asked.scan(arrow_schema(schema), 0, -1)
+    if not _spark_limits_steps():
+        raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
+    from kraftlake.spark_jobs.record_stream import RecordStream
 
-    It takes no filters from Spark: Spark 4.2 applies the filters that a Python source took for one use of a DataFrame
-    to its other uses too, so that a join of two ranges of a log would silently lack rows.
-    """
+    return RecordStream(scan, asked.starting, asked.max_records)
 
-    def __init__(self, scan: RecordScan, ranges: list[tuple[int, int]]) -> None:
-        self._scan = scan
-        self._ranges = ranges
 
-    def partitions(self) -> list[InputPartition]:
-        """The ranges of the scan."""
-        return scan_parts(self._scan, self._ranges)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a range; Spark gives an empty partition if there is none."""
-        return read_scan(partition)
+def _spark_limits_steps() -> bool:
+    return find_spec("pyspark.sql.streaming.datasource") is not None
 
 
 class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]

@@ -1,38 +1,43 @@
-"""Streams of the source `kraft` over a lake, in every release of Spark: Spark's offsets are the log's."""
+"""Streams of the source `kraft` over a lake, in every release of Spark: Spark's offsets are the log's.
+
+Spark starts a Python of its own for each stream, to plan its steps. This module and `log_stream` import what that needs
+for a stream of offsets, which all jobs are, and nothing that decodes records: `record_stream` does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Final
 
 import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.replay.queries.source import LogSource
-from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.protocol.address import are_addresses
+from kraftlake.replay.reading.open_reader import LakeReader, open_reader
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
-from kraftlake.spark_jobs.scan_parts import read_scan, scan_parts
 from kraftlake.spark_jobs.source_faults import in_one_sentence
-from kraftlake.spark_jobs.source_options import EARLIEST, LATEST, OFFSETS_SCHEMA
-from kraftlake.tables.record_scan import RecordScan, parts_of
+from kraftlake.spark_jobs.source_options import EARLIEST, LATEST
 
 Position = dict[str, Any]
 """The position of a stream, as Spark keeps it: `offset`, the next one to read, and `log`, the id of the log."""
 
+_OFFSETS: Final = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("first", "last")])
+"""The columns `OFFSETS_COLUMNS`: the first and the last offset of a step."""
+
 
 class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no types here
-    """Streams the records of a lake's log; classes for the releases of Spark set the size of its steps.
+    """Positions in a lake's log; subclasses have the steps between them and their rows.
 
     One process beside Spark's driver plans the steps for as long as the stream runs, and keeps the lake open; Spark
     copies the reader to tasks before that. An open lake follows compactions, and checks for a single file when nothing
     was appended.
     """
 
-    def __init__(self, scan: RecordScan, starting: Any, max_records: int | None) -> None:
-        self._scan = scan
+    def __init__(self, path: str, starting: Any, max_records: int | None) -> None:
+        self._path = path
         self._starting = starting
         self._max_records = max_records
 
@@ -44,29 +49,16 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
         self._checked(position)
         return position
 
-    @in_one_sentence
-    def partitions(self, start: Position, end: Position) -> list[InputPartition]:
-        """The parts of a step, which after a restart may have been planned before it."""
-        scan = attrs.evolve(self._scan, log_id=self._log.table_id)
-        return scan_parts(scan, parts_of(self._source, self._checked(start), self._checked(end) - 1))
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a part."""
-        return read_scan(partition)
-
     @cached_property
-    def _source(self) -> LogSource:
-        source = LogSource.open(self._scan.source)
-        if not isinstance(source.reader, LakeReader):
-            raise UsageError(
-                f'format("kraft") streams lakes alone, and {source.path} is none: `kraftlake import {source.path} '
-                "LAKE` makes one of it"
-            )
-        return source
-
-    @property
     def _log(self) -> MetadataLog:
-        return cast("LakeReader", self._source.reader).log
+        if not are_addresses(self._path):
+            reader, _ = open_reader(self._path)
+            if isinstance(reader, LakeReader):
+                return reader.log
+        raise UsageError(
+            f'format("kraft") streams lakes alone, and {self._path} is none: `kraftlake import {self._path} '
+            "LAKE` makes one of it"
+        )
 
     def _position(self, offset: Any) -> Position:
         return {"offset": offset, "log": self._log.table_id}
@@ -93,7 +85,7 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
 
 
 class OffsetRows(LakeStream):
-    """Streams only the offsets of the steps: one row of OFFSETS_SCHEMA in each, for readers of the log itself."""
+    """Streams only the offsets of the steps: one row in each, for readers of the log itself."""
 
     @in_one_sentence
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
@@ -103,7 +95,7 @@ class OffsetRows(LakeStream):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The row of a step."""
         if isinstance(partition, _Step):
-            yield pa.RecordBatch.from_pylist([attrs.asdict(partition)], OFFSETS_SCHEMA)
+            yield pa.RecordBatch.from_pylist([attrs.asdict(partition)], _OFFSETS)
 
 
 class UnboundedOffsets(OffsetRows):

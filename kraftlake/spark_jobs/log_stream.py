@@ -1,4 +1,4 @@
-"""The streams of the source `kraft` in Spark 4.2, which limits the size of a step."""
+"""The steps of the source `kraft` in Spark 4.2, which limits their size."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kraftlake.spark_jobs.lake_stream import LakeStream, OffsetRows, Position
 from kraftlake.spark_jobs.source_faults import in_one_sentence
-from kraftlake.tables.record_scan import RecordScan
 
 
 class LogStream(LakeStream, SupportsTriggerAvailableNow):  # type: ignore[misc] # pyspark has no types here
-    """Streams the records of a lake's log in steps of whole batches."""
+    """Steps of whole batches of a lake's log."""
 
-    def __init__(self, scan: RecordScan, starting: Any, max_records: int | None) -> None:
-        super().__init__(scan, starting, max_records)
+    def __init__(self, path: str, starting: Any, max_records: int | None) -> None:
+        super().__init__(path, starting, max_records)
         self._until: int | None = None
 
     @in_one_sentence

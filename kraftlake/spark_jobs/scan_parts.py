@@ -1,4 +1,4 @@
-"""Parts of a scan, one for each task of Spark, of reads and of streams."""
+"""Parts of a scan, one for each task of Spark, of reads and of streams, and the reader of a read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kraftlake.metadata_log.storage.object_path import is_object_uri
 from kraftlake.spark_jobs.executor_environment import store_access, take_store_access
@@ -42,3 +42,23 @@ def read_scan(part: InputPartition) -> Iterator[pa.RecordBatch]:
         if table is None:
             return
         yield from table.to_batches()
+
+
+class RecordReader(DataSourceReader):  # type: ignore[misc]
+    """Reads a scan, one range of offsets in each task.
+
+    It takes no filters from Spark: Spark 4.2 applies the filters that a Python source took for one use of a DataFrame
+    to its other uses too, so that a join of two ranges of a log would silently lack rows.
+    """
+
+    def __init__(self, scan: RecordScan, ranges: list[tuple[int, int]]) -> None:
+        self._scan = scan
+        self._ranges = ranges
+
+    def partitions(self) -> list[InputPartition]:
+        """The ranges of the scan."""
+        return scan_parts(self._scan, self._ranges)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of a range; Spark gives an empty partition if there is none."""
+        return read_scan(partition)

@@ -21,11 +21,13 @@ from pyspark.sql import SparkSession
 
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.user_cache import user_cache
+from kraftlake.spark_jobs.class_archive import archive_options
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.jars import delta_package, spark_jars
 from kraftlake.spark_jobs.java import java_home
 from kraftlake.spark_jobs.spark_versions import register
 from kraftlake.spark_jobs.stream_faults import first_words
+from kraftlake.spark_jobs.worker_daemon import MODULE as WORKER_DAEMON
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _STARTING = threading.Lock()
@@ -50,6 +52,7 @@ _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for
 LOCAL: Final = "local[2]"
 """The master where none is named: two tasks at a time in this process's own JVM."""
 
+_WORKERS = {"spark.python.daemon.module": WORKER_DAEMON}
 _NO_PAGE = {"spark.ui.enabled": "false"}
 # Spark listens on loopback only, and its web page is off.
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **_NO_PAGE}
@@ -123,11 +126,14 @@ def _launch_options(
         **_OPTIONS,
         **(_LOOPBACK if _is_here(master) else _NO_PAGE),
         **_warehouse(),
+        **_WORKERS,
         "spark.app.name": app_name,
         "spark.master": master,
         "spark.jars": ",".join(str(jar) for jar in spark_jars(extra_packages)),
     }
     java_options = f"{_LONG_LIVED if long_lived else _QUICK} {_ARROW}"
+    if _is_here(master):
+        java_options = f"{java_options} {archive_options()}".rstrip()
     options["spark.executor.extraJavaOptions"] = java_options
     if quiet and _LOG4J.is_file():  # in a wheel that was not unpacked it is none
         java_options += f' -Dlog4j2.configurationFile="{_LOG4J.as_uri()}"'
@@ -141,7 +147,7 @@ def _unless_given() -> dict[str, str]:
     127.0.0.1 only with a local master: the workers of a cluster have to reach the driver.
     """
     given = SparkConf()
-    wanted = _warehouse()
+    wanted = _warehouse() | _WORKERS
     if _is_here(str(given.get("spark.master", "local"))):
         wanted |= _LOOPBACK
     return {name: value for name, value in wanted.items() if not given.contains(name)}

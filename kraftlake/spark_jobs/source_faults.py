@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.spark_jobs.worker_daemon import MODULE as WORKER_DAEMON
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,4 +36,4 @@ def in_one_sentence(function: F) -> F:
 def _in_spark_worker() -> bool:
     """Whether this process is a Python worker of Spark, or a fork of the daemon that starts workers."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return spec is not None and spec.name.startswith("pyspark.")
+    return spec is not None and spec.name.startswith(("pyspark.", WORKER_DAEMON))

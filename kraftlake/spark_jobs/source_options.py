@@ -1,20 +1,24 @@
-"""The options of the source `kraft`, for reads and for streams."""
+"""The options of the source `kraft`, for reads and for streams.
+
+What decodes records is imported where records are asked for: Spark starts several Pythons to plan a stream of offsets.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
-import pyarrow as pa
 
-from kraftlake.records.serde import UNKNOWN
-from kraftlake.records.typed_rows import checked_schema, typed_schema
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean
-from kraftlake.tables.record_scan import RecordScan, type_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kraftlake.tables.record_scan import RecordScan
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -22,10 +26,8 @@ TYPED: Final = "typed"
 LOG: Final = "log"
 OFFSETS: Final = "offsets"
 """The values of the option `columns`: a row's columns are typed, or the log's own; or a row is a step of a stream."""
-OFFSETS_SCHEMA: Final = pa.schema(
-    [pa.field("first", pa.int64(), nullable=False), pa.field("last", pa.int64(), nullable=False)]
-)
-"""The first and the last offset of a step."""
+OFFSETS_COLUMNS: Final = "first BIGINT NOT NULL, last BIGINT NOT NULL"
+"""The first and the last offset of a step, in Spark's words."""
 
 _READ: Final = ("startOffset", "endOffset")
 _STREAM: Final = ("startingOffset", "maxRecordsPerTrigger")
@@ -70,7 +72,7 @@ class SourceOptions:
         made = cls(
             # Executors have other working directories.
             path=path if "://" in path else str(os.path.abspath(path)),  # noqa: PTH100 - of a text
-            only=type_of(given.get("type")),
+            only=_type_of(given.get("type")),
             columns=_one_of("columns", given.get("columns", TYPED), (TYPED, LOG, OFFSETS)),
             show_secrets=_one_of("showSecrets", given.get("showsecrets", "false"), ("true", "false")) == "true",
             first=_offset_of("startOffset", given.get("startoffset")),
@@ -87,14 +89,19 @@ class SourceOptions:
 
     @property
     def schema(self) -> pa.Schema:
-        """The available columns."""
-        return OFFSETS_SCHEMA if self.columns == OFFSETS else typed_schema(self._columns_of)
+        """The available columns of records."""
+        from kraftlake.records.typed_rows import typed_schema
+
+        return typed_schema(self._columns_of)
 
     def scan(self, wanted: pa.Schema, first: int, last: int) -> RecordScan:
         """The scan of columns, some of `schema`, at the offsets [first, last]; raises UsageError for another column."""
+        from kraftlake.records.typed_rows import checked_schema
+        from kraftlake.tables.record_scan import RecordScan
+
         return RecordScan(
             source=self.path,
-            wanted=OFFSETS_SCHEMA if self.columns == OFFSETS else checked_schema(wanted, self._columns_of),
+            wanted=checked_schema(wanted, self._columns_of),
             only=self.only,
             own_columns=self.columns == LOG,
             show_secrets=self.show_secrets,
@@ -115,12 +122,22 @@ class SourceOptions:
     @property
     def _columns_of(self) -> str | None:
         """The type whose rows have these columns; rows of an unknown type have the log's own."""
+        from kraftlake.records.serde import UNKNOWN
+
         return UNKNOWN if self.columns == LOG else self.only
 
     def _refuse(self, names: tuple[str, ...], others: str) -> None:
         for name in names:
             if name.lower() in self.given:
                 raise UsageError(f"{name} is an option of {others}")
+
+
+def _type_of(text: str | None) -> str | None:
+    if text is None:
+        return None
+    from kraftlake.tables.record_scan import type_of
+
+    return type_of(text)
 
 
 def _offset_of(option: str, text: str | None, what: str = "an offset") -> int | None:

@@ -9,6 +9,8 @@ from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 
 _OURS: Final = re.compile(r"\bkraftlake(?:\.\w+)+Error: (.+)")
 _RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")
+_DAEMON_ENDED: Final = re.compile(r"Error from python worker:\n((?: .*\n)+)PYTHONPATH was:")
+_NO_MODULE: Final = re.compile(r"Error while finding module specification for \S+ \((.+)\)")
 _NO_PROGRAM: Final = re.compile(r'Cannot run program "(.+?)"')
 _MOST: Final = 300
 
@@ -31,6 +33,9 @@ def worded(fault: Exception) -> EnvironmentFaultError:
             f"Spark can't run {missing[1]}: PYSPARK_PYTHON has to be a Python of this machine and of the executors"
         )
     raised = _RAISED_IN_PYTHON.findall(said)
+    if ended := _DAEMON_ENDED.search(said):
+        missing = _NO_MODULE.search(ended[1])
+        raised = [missing[1] if missing else ended[1].rstrip().splitlines()[-1].strip()]
     return EnvironmentFaultError(f"Spark failed: {raised[-1][:_MOST] if raised else first_words(fault)}")
 
 

@@ -59,6 +59,27 @@ def test_a_python_that_is_not_there_is_named(text: str) -> None:
     assert str(worded(ValueError(text))).startswith("Spark can't run ./environment/bin/python: PYSPARK_PYTHON has to")
 
 
+@pytest.mark.parametrize(
+    ("printed", "reason"),
+    [
+        (
+            "/usr/bin/python3: Error while finding module specification for 'kraftlake.spark_jobs.worker_daemon' "
+            "(ModuleNotFoundError: No module named 'kraftlake')",
+            "Spark failed: ModuleNotFoundError: No module named 'kraftlake'",
+        ),
+        (
+            'Traceback (most recent call last):\n    File "daemon.py", line 1, in main\n  '
+            "ModuleNotFoundError: No module named 'pyarrow'",
+            "Spark failed: ModuleNotFoundError: No module named 'pyarrow'",
+        ),
+        ("kraftlake.runtime.errors.EnvironmentFaultError: install it again", "install it again"),
+    ],
+)
+def test_the_reason_why_the_daemon_of_workers_does_not_start_is_what_it_printed(printed: str, reason: str) -> None:
+    raised = f"org.apache.spark.SparkException: \nError from python worker:\n  {printed}\nPYTHONPATH was:\n  /spark.zip"
+    assert str(worded(ValueError(FAILED_STAGE.format(raised=raised)))) == reason
+
+
 def test_a_worker_that_was_killed_is_told_in_words_for_people() -> None:
     said = FAILED_STAGE.format(raised="org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)")
     assert "killed, or out of memory" in str(worded(ValueError(said)))

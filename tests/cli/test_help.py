@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,7 +132,20 @@ def test_names_of_the_source_are_completed_by_the_shell() -> None:
     assert "plain,fixed-a-5\n" in completed(f"kraftlake image {DIRECTORY} --partition fixed-a-")
     assert completed(f"kraftlake metrics {DIRECTORY} --broker ") == "".join(f"plain,{one}\n" for one in range(1, 5))
     assert completed(f"kraftlake blame {DIRECTORY} broker/") == "".join(f"plain,broker/{one}\n" for one in range(1, 5))
+    config = "config/topic/elr-a/min.insync.replicas"
+    assert completed(f"kraftlake blame {DIRECTORY} config/topic/elr") == f"plain,{config}\n"
     assert "plain,retention.ms=\n" in completed("kraftlake topics create foo --config retention")
+
+
+def test_bash_itself_completes_a_config_of_the_source() -> None:
+    words = f"kraftlake blame {DIRECTORY} config/topic/elr"
+    command = shlex.quote(str(Path(sys.executable).with_name("kraftlake")))
+    script = (
+        f'eval "$(_KRAFTLAKE_COMPLETE=bash_source {command})"; '
+        f'COMP_WORDS=({words}); COMP_CWORD=3; _kraftlake_completion {command}; echo "${{COMPREPLY[@]}}"'
+    )
+    done = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "config/topic/elr-a/min.insync.replicas\n"
 
 
 @pytest.mark.parametrize("source", ["not-there", "127.0.0.1:9", f"{DIRECTORY}/leader-epoch-checkpoint"])

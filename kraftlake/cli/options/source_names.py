@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from kraftlake.api.source import Source
     from kraftlake.cli.selection.known_names import KnownNames
+
+_Names = TypeVar("_Names")
 
 
 def topics_of(context: click.Context) -> list[str]:
@@ -29,11 +32,13 @@ def brokers_of(context: click.Context) -> list[str]:
 
 
 def things_of(context: click.Context) -> list[str]:
-    """The paths of the topics, partitions and brokers that the source has ever had."""
+    """The paths of the topics, partitions, brokers and configs that the source has ever had."""
     known = _known(context)
     topics = [f"topic/{name}" for name in {*known.topics.values()}]
     partitions = [f"topic/{topic}/partition/{number}" for topic, number in _partitions(known)]
-    return sorted([*topics, *partitions, *(f"broker/{broker}" for broker in known.brokers)])
+    without: set[str] = set()
+    brokers = [f"broker/{broker}" for broker in known.brokers]
+    return sorted([*topics, *partitions, *brokers, *_of_source(context, _config_paths, without)])
 
 
 def config_names(_: click.Context) -> list[str]:
@@ -51,13 +56,34 @@ def _partitions(known: KnownNames) -> Iterator[tuple[str, int]]:
             yield known.topics[topic_id], number
 
 
+def _config_paths(source: Source) -> set[str]:
+    """The paths of the configs that the source has ever had."""
+    from kraftlake.cli.selection.log_names import records_before
+    from kraftlake.diagnosis.things import Thing
+    from kraftlake.image.configurations_image import ConfigResource
+    from kraftlake.records.metadata_records import ConfigRecord
+
+    paths = set()
+    for _, data in records_before(source, source.end_offset, {ConfigRecord.API_KEY}):
+        resource = ConfigResource(data["resourceType"], data["resourceName"])
+        path = Thing("config", (resource, data["name"])).text
+        paths.add(path.replace(resource.type_name, resource.type_name.lower(), 1))
+    return paths
+
+
 def _known(context: click.Context) -> KnownNames:
-    """All names in the source; none without one on this machine: a completion asks no network, and never fails."""
-    from kraftlake.api.source import open_source
+    """All names in the source."""
     from kraftlake.cli.selection.known_names import KnownNames
+
+    return _of_source(context, lambda source: KnownNames.of([source]), KnownNames({}, {}, set()))
+
+
+def _of_source(context: click.Context, names: Callable[[Source], _Names], without: _Names) -> _Names:
+    """Names in the source; `without` one on this machine: a completion asks no network, and never fails."""
+    from kraftlake.api.source import open_source
 
     path = context.params.get("source") or context.params.get("lake")
     if isinstance(path, str) and Path(path).exists():
         with suppress(Exception):  # whatever is wrong with the source, the command itself says it
-            return KnownNames.of([open_source(path, node=context.params.get("node"))])
-    return KnownNames({}, {}, set())
+            return names(open_source(path, node=context.params.get("node")))
+    return without

@@ -95,7 +95,8 @@ def count_partitions_of_brokers(image: MetadataImage) -> dict[int, BrokerCounts]
     if image.topics.is_large:
         from kraftlake.image.topics.row_queries import count_replicas
 
-        counts = count_replicas(image.topics.rows(), min_insync_replicas_column(image))
+        numbers = count_replicas(image.topics.rows(), min_insync_replicas_column(image))
+        counts = {broker: dict(zip(_KINDS, of_broker, strict=True)) for broker, of_broker in numbers.items()}
     else:
         counts = {}
         for name, _, partition in _every(image.topics):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kraftlake.kernels.batches.partition_values import *
     from kraftlake.kernels.batches.record_values import *
     from kraftlake.kernels.columns.broker_changes import *
+    from kraftlake.kernels.columns.broker_counts import *
     from kraftlake.kernels.columns.change_buffers import *
     from kraftlake.kernels.columns.change_columns import *
     from kraftlake.kernels.columns.cluster_counts import *

@@ -173,6 +173,16 @@ def test_columns_count_what_objects_count(records):
     assert many == few
 
 
+def test_more_brokers_than_there_is_room_for_at_first_are_counted(monkeypatch):
+    monkeypatch.setattr(topics_image, "PACK_FROM", 0)
+    image = image_of(FOO, *[partition(number, (number, number + 1), (number,), number) for number in range(1100)])
+    assert image.topics.is_large
+    counts = count_partitions_of_brokers(image)
+    assert len(counts) == 1101
+    assert counts[1100] == BrokerCounts(followed=1, out_of_isr=1)
+    assert {counts[broker] for broker in range(1, 1100)} == {BrokerCounts(led=1, followed=1, out_of_isr=1)}
+
+
 def test_what_the_admin_client_saw_of_a_real_cluster_is_counted():
     folder = SAMPLES / "kafka-4.4"
     expected = sorted((folder / "expected").glob("image-*.json.gz"))

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kraftlake.image.partition_health import is_under_min_isr
+from kraftlake.image.topics.buffers import zeros
 from kraftlake.image.topics.packed_topics import PackedTopics
-from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
+from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.image.topics.row_lists import RowLists
-from kraftlake.kernels.partition_row import LEADER
+from kraftlake.kernels import compiled
+from kraftlake.kernels.columns import change_buffers
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 
@@ -30,30 +32,22 @@ def _replicas(lists: RowLists) -> tuple[Int32s, Int32s]:
 
 def count_offline_and_imbalanced(topics: PackedTopics) -> tuple[int, int]:
     """The numbers of partitions without a leader, and of those whose leader is not their first replica."""
-    leader = topics.merged_rows()[:, LEADER]
-    bounds, replicas = lists_of(topics).flat("replicas")
-    preferred = np.append(replicas, np.int32(NO_LEADER))[bounds[:-1]]
-    preferred[np.diff(bounds) == 0] = NO_LEADER
-    return int((leader == NO_LEADER).sum()), int((leader != preferred).sum())
+    counts = zeros("q", 1, change_buffers.COUNTS)
+    compiled.count_partitions(topics.merged().cells, topics.heap, counts)
+    return counts[0, change_buffers.OFFLINE], counts[0, change_buffers.IMBALANCED]
 
 
-def count_replicas(topics: PackedTopics, min_isr: Int32s) -> dict[int, dict[str, int]]:
+def count_replicas(topics: PackedTopics, min_isr: Int32s) -> dict[int, list[int]]:
     """The counts of `broker_partitions` by broker; `min_isr` is int32[T], min.insync.replicas of each topic."""
-    leader, lists = topics.merged_rows()[:, LEADER], lists_of(topics)
-    replicas, in_sync = lists.lengths("replicas"), lists.lengths("isr")
-    under = is_under_min_isr(in_sync, replicas, np.repeat(min_isr, np.diff(topics.table.starts)))
-    rows, hosts = _replicas(lists)
-    first, members = lists.flat("isr")
-    in_isr = np.zeros(len(hosts), np.bool_)
-    for place in range(int(in_sync.max(initial=0))):
-        there = np.flatnonzero(place < in_sync[rows])
-        in_isr[there] |= members[first[rows[there]] + place] == hosts[there]
-    led = leader[rows] == hosts
-    offline = leader[rows] == NO_LEADER
-    masks = {"led": led, "followed": ~led, "out_of_isr": ~in_isr, "under_min_isr": under[rows], "offline": offline}
-    brokers, index = np.unique(hosts, return_inverse=True)
-    counts = {kind: np.bincount(index[mask], minlength=len(brokers)).tolist() for kind, mask in masks.items()}
-    return {broker: {kind: of[n] for kind, of in counts.items()} for n, broker in enumerate(brokers.tolist())}
+    lists = lists_of(topics)
+    of_rows = np.repeat(min_isr, np.diff(topics.table.starts))
+    under = is_under_min_isr(lists.lengths("isr"), lists.lengths("replicas"), of_rows).view(np.uint8)
+    brokers, found = 512, -1
+    while found < 0:
+        brokers *= 2
+        counts = zeros("q", brokers, 6)
+        found = compiled.count_replicas(topics.merged().cells, topics.heap, under, zeros("i", 2 * brokers), counts)
+    return {broker: numbers for broker, *numbers in counts[:found].tolist()}
 
 
 def rows_with_elr(topics: PackedTopics) -> Any:

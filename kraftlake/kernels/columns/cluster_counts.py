@@ -55,3 +55,10 @@ def count_changes(changes: CountedChanges, base_heap: Ints, heap: Ints, counts: 
             _count(before, r, -1, base_heap, heap, counts, delta)
         if has:
             _count(after, r, 1, base_heap, heap, counts, delta)
+
+
+@compiled
+def count_partitions(rows: IntRows, heap: Ints, counts: LongRowsOut) -> None:
+    """Count the partitions of all rows: int64[1, COUNTS]."""
+    for r in range(len(rows)):
+        _count(rows, r, 1, heap, heap, counts, 0)

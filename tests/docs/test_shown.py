@@ -11,6 +11,7 @@ from tests.cli.running import DIRECTORY, ROOT, run
 from tests.docs.shown import anew
 
 PAGES = ("README.md", "docs/tutorial.md")
+OF_PYTHON = (*PAGES, "docs/concepts/images.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -20,7 +21,7 @@ def test_a_page_shows_what_its_commands_print(page: str) -> None:
     assert anew(text) == text, f"python -m tests.docs.shown {page} writes it anew"
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", OF_PYTHON)
 def test_its_first_python_prints_what_its_comments_say(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

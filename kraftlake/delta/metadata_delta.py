@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Final
-
-import attrs
 
 from kraftlake.delta.acls_delta import AclsDelta
 from kraftlake.delta.client_quotas_delta import ClientQuotasDelta
@@ -147,18 +146,16 @@ class MetadataDelta:
         With the same provenance and without changes the result is the same image. More records may follow. Raises
         ReplayError if two topics have the same name.
         """
-        image = self.image
-        parts = {part: delta.apply() for part in DELTAS if (delta := getattr(self, _name_of(part))) is not None}
-        if provenance == image.provenance and all(getattr(image, part) is new for part, new in parts.items()):
-            return image
-        return attrs.evolve(image, provenance=provenance, **parts)
+        deltas = zip(DELTAS, _DELTAS_OF(self), strict=True)
+        parts = {part: delta.apply() for part, delta in deltas if delta is not None}
+        return self.image.with_parts(provenance, parts)
 
     def get_or_create(self, part: str) -> Any:
         """The delta of a part of the image, a key of DELTAS; created if there is none."""
-        delta = getattr(self, _name_of(part))
+        delta = getattr(self, _NAMES[part])
         if delta is None:
             delta = DELTAS[part](getattr(self.image, part))
-            setattr(self, _name_of(part), delta)
+            setattr(self, _NAMES[part], delta)
         return delta
 
     def get_or_create_topics_delta(self) -> TopicsDelta:
@@ -180,11 +177,6 @@ class MetadataDelta:
         return [self.get_or_create(part) for part in DELTAS]
 
 
-def _name_of(part: str) -> str:
-    """The attribute that holds the delta of a part."""
-    return f"{part.replace('tokens', 'token')}_delta"
-
-
 DELTAS: Final[dict[str, Callable[[Any], Any]]] = {
     "features": FeaturesDelta,
     "cluster": ClusterDelta,
@@ -197,6 +189,9 @@ DELTAS: Final[dict[str, Callable[[Any], Any]]] = {
     "delegation_tokens": DelegationTokenDelta,
 }
 """The class of the delta of each part of an image."""
+_NAMES: Final = {part: f"{part.replace('tokens', 'token')}_delta" for part in DELTAS}
+"""The attributes that hold them."""
+_DELTAS_OF: Final[Callable[[Any], tuple[Any, ...]]] = attrgetter(*_NAMES.values())
 
 _HANDLERS: Final[Mapping[type, tuple[str, Callable[[Any, Any], object]]]] = {
     r.FeatureLevelRecord: ("features", FeaturesDelta.replay),

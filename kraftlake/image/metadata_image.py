@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -21,11 +22,12 @@ from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.image.writer_options import ImageWriterOptions, LossHandler, refuse_loss
 from kraftlake.records.encoded_values import EncodedValues
+from kraftlake.records.fast_construct import mutable_class
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.errors import UnwritableMetadataError
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class MetadataImage:
     """The state of the cluster up to `provenance`. Immutable; images share the objects of equal parts.
 
@@ -87,8 +89,20 @@ class MetadataImage:
 
     def is_empty(self) -> bool:
         """Whether all parts are empty, at any offset."""
-        parts = (getattr(self, field.name) for field in attrs.fields(MetadataImage) if field.name != "provenance")
-        return all(part.is_empty() for part in parts)
+        return all(part.is_empty() for part in _PARTS_OF(self))
+
+    def with_parts(self, provenance: MetadataProvenance, parts: Mapping[str, Any]) -> MetadataImage:
+        """The image at `provenance` with other parts, by their names; the same image if nothing differs."""
+        if all(getattr(self, name) is part for name, part in parts.items()) and provenance == self.provenance:
+            return self
+        made = _new(_Mutable)  # built fast, since every batch of a log makes one
+        for name, part in zip(_PARTS, _PARTS_OF(self), strict=True):
+            setattr(made, name, part)
+        for name, part in parts.items():
+            setattr(made, name, part)
+        made.provenance = provenance
+        made.__class__ = MetadataImage
+        return made  # type: ignore[no-any-return]
 
     def writer_options(self, *, loss_handler: LossHandler = refuse_loss) -> ImageWriterOptions:
         """The options for the image's own features; UnwritableMetadataError if it has no metadata.version."""
@@ -134,6 +148,10 @@ class MetadataImage:
         yield from self.delegation_tokens.write(options)
 
 
+_PARTS: Final = tuple(field.name for field in attrs.fields(MetadataImage) if field.name != "provenance")
+_PARTS_OF: Final[Callable[[MetadataImage], tuple[Any, ...]]] = attrgetter(*_PARTS)
+_Mutable: Any = mutable_class(MetadataImage)
+_new: Any = object.__new__
 MetadataImage.EMPTY = MetadataImage()
 
 

@@ -31,9 +31,9 @@ def processes() -> dict[int, str]:
     return found
 
 
-def cpu_by_process() -> dict[int, float]:
-    """CPU seconds so far of this process and its living descendants, each its own alone."""
-    return {pid: sum(map(int, fields[11:13])) / _TICKS for pid, fields in _tree(os.getpid()).items()}
+def cpu_by_process(root: int | None = None) -> dict[int, float]:
+    """CPU seconds so far of `root` (this process) and its living descendants, each its own alone."""
+    return {pid: sum(map(int, fields[11:13])) / _TICKS for pid, fields in _tree(root or os.getpid()).items()}
 
 
 def cpu_since(before: dict[int, float]) -> float:

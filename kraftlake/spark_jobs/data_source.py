@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+if find_spec("pyarrow") is None:  # the next Python, which plans a stream, would end without telling Spark why
+    raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+
 FORMAT: Final = "kraft"
 
 

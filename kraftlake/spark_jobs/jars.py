@@ -41,7 +41,7 @@ def spark_jars(extra_packages: Sequence[str] = ()) -> tuple[Path, ...]:
     """
     return kept_jars(
         _folder_name(extra_packages),
-        lambda scratch: _not_in_spark(resolve_jars(_with_delta(extra_packages), scratch)),
+        lambda scratch: _not_in_spark(_resolve_delta(extra_packages, scratch)),
     )
 
 
@@ -217,6 +217,34 @@ def _with_delta(extra_packages: Sequence[str]) -> list[str]:
 
     builder = configure_spark_with_delta_pip(SparkSession.builder, extra_packages=list(extra_packages))
     return str(builder._options["spark.jars.packages"]).split(",")
+
+
+def _resolve_delta(extra_packages: Sequence[str], scratch: Path) -> list[Path]:
+    """Resolve Delta's jars and those of `extra_packages`.
+
+    A delta-spark of PyPI may lack jars for a release of Spark. The error then names the newest with the same minor
+    version that has them.
+    """
+    packages = _with_delta(extra_packages)
+    try:
+        return resolve_jars(packages, scratch)
+    except EnvironmentFaultError as fault:
+        if packages[0] not in str(fault):
+            raise
+        artifact, _, installed = packages[0].rpartition(":")
+        line = installed.rpartition(".")[0]
+        others = scratch / "others"
+        others.mkdir()
+        try:
+            found = resolve_jars([f"{artifact}:{line}.+"], others)
+        except EnvironmentFaultError:
+            raise fault from None
+        name = f"{artifact.replace(':', '_')}-"
+        newest = next(jar.stem.removeprefix(name) for jar in found if jar.name.startswith(name))
+        raise EnvironmentFaultError(
+            f"delta-spark {installed} has no jars for Spark {version('pyspark')} ({packages[0]} is not found): install "
+            f"delta-spark {newest}, the newest of {line} that has them"
+        ) from fault
 
 
 def _not_in_spark(jars: Iterable[Path]) -> list[Path]:

@@ -26,6 +26,10 @@ def worded(fault: Exception) -> EnvironmentFaultError:
             "a Python worker of Spark's executors ended in the middle of its task (killed, or out of memory): run "
             "again, which goes on from there"
         )
+    if "Python worker failed to connect back" in said:
+        return EnvironmentFaultError(
+            "a Python of Spark's does not start: PYSPARK_PYTHON has to be a Python that has kraftlake and its packages"
+        )
     if ours := _OURS.findall(said):
         return EnvironmentFaultError(ours[-1])
     if missing := _NO_PROGRAM.search(said):

@@ -134,6 +134,10 @@ class Repository:
         (place / f"{name}-{version}.pom").write_text(pom(artifact, needs))
         with zipfile.ZipFile(place / f"{name}-{version}.jar", "w") as jar:
             jar.writestr("content", artifact * 1000)
+        published = "".join(f"<version>{found.name}</version>" for found in place.parent.iterdir() if found.is_dir())
+        (place.parent / "maven-metadata.xml").write_text(
+            f"<metadata><versioning><versions>{published}</versions></versioning></metadata>"
+        )
 
 
 def pom(artifact: str, needs: str = "") -> str:
@@ -252,5 +256,26 @@ def test_an_artifact_that_cannot_be_had_is_named(
     monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", repository.url)
     (repository.folder / "org/example/needed/1/needed-1.jar").unlink()
     with pytest.raises(EnvironmentFaultError, match=r"can't get org\.example:needed:1 \("):
+        spark_jars()
+    assert [path.name for path in (cache / "jars").iterdir()] == [".lock"]
+
+
+@pytest.mark.spark
+def test_a_delta_without_jars_for_this_spark_names_the_newest_that_has_them(
+    cache: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jars, "_TRIES", 1)
+    monkeypatch.setattr(jars, "version", {"delta-spark": "4.4.9", "pyspark": "4.2.0"}.__getitem__)
+    monkeypatch.setattr("importlib_metadata.version", lambda _: "4.4.9")
+    monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", repository.url)
+    artifact = jars.delta_package().removesuffix("4.4.9")
+    for number in (2, 10, 4):
+        repository.publish(f"{artifact}4.4.{number}")
+    repository.publish(f"{artifact}4.5.0")
+    with pytest.raises(
+        EnvironmentFaultError,
+        match=rf"^delta-spark 4\.4\.9 has no jars for Spark 4\.2\.0 \({artifact}4\.4\.9 is not found\): install "
+        r"delta-spark 4\.4\.10, the newest of 4\.4 that has them$",
+    ):
         spark_jars()
     assert [path.name for path in (cache / "jars").iterdir()] == [".lock"]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.things import Thing
     from kraftlake.diagnosis.trial.steps import Step
     from kraftlake.diagnosis.trial.what_if import WhatIf
+    from kraftlake.diagnosis.undo.applying import Applied
     from kraftlake.diagnosis.undo.plan import Plan
     from kraftlake.image.diff import ImageDiff
     from kraftlake.metadata_log.chain import ChainLink
@@ -377,6 +378,36 @@ class Source(LogSource):
         return plan_undo(
             self, self.offset_at(to), self.offset_at(at), topics=several(topics, "a list of topics"), kinds=words,
             assignments=assignments, lenient=lenient,
+        )  # fmt: skip
+
+    def apply_undo(
+        self,
+        plan: Plan,
+        on: str,
+        *,
+        journal: str | os.PathLike[str],
+        access: bool = False,
+        destructive: bool = False,
+        command_config: str | os.PathLike[str] | None = None,
+        rate: float = 10.0,
+    ) -> Applied:
+        """Take the steps of a plan of this source at the cluster itself: `kraftlake undo --apply`.
+
+        `on` is `HOST:PORT[,…]` of its brokers or controllers. Steps that widen access are taken only with `access`,
+        those that delete topics, users or records with `destructive`. Each request is a line in the file `journal`, at
+        most `rate` steps are taken in a second. A second application goes on where the first one ended. Raises
+        ApplyError at the first step that can't be taken, NodeError where the cluster does not answer, OtherClusterError
+        where it is another one.
+        """
+        from kraftlake.diagnosis.undo.apply_plan import ALWAYS, apply_plan
+        from kraftlake.diagnosis.undo.applying import Pace
+        from kraftlake.diagnosis.undo.step import StepClass
+
+        wanted = ((access, StepClass.ACCESS), (destructive, StepClass.DESTRUCTIVE))
+        return apply_plan(
+            plan, self, text(on, "the addresses of a cluster"), journal=Path(path_text(journal)),
+            classes=(*ALWAYS, *(one for is_wanted, one in wanted if is_wanted)), command_config=command_config,
+            pace=Pace(rate=rate),
         )  # fmt: skip
 
     def what_if(

@@ -71,7 +71,6 @@ def test_bad_words_are_refused(tmp_path: Path) -> None:
     assert "There is no topic nowhere" in fault("undo", DIRECTORY, "--to", 400, "--topic", "nowhere")
     assert "no regular file" in fault("undo", DIRECTORY, "--to", 400, "--plan", tmp_path, code=2)
     assert "does not exist" in fault("undo", DIRECTORY, "--to", 400, "--plan", tmp_path / "no" / "plan.json")
-    assert "Missing option '--to'" in fault("undo", DIRECTORY, code=2)
 
 
 def test_python_has_the_same_questions(tmp_path: Path) -> None:
@@ -87,3 +86,24 @@ def test_python_has_the_same_questions(tmp_path: Path) -> None:
             wrong()
     with pytest.raises(UsageError, match="no kind of what can be undone"):
         source.plan_undo(4000, kinds=["acls"])
+
+
+def test_an_application_needs_a_cluster_and_its_switches(tmp_path: Path) -> None:
+    assert "--apply needs --on HOST:PORT" in fault("undo", DIRECTORY, "--to", 4000, "--apply", code=2)
+    assert "--apply needs" in fault("undo", DIRECTORY, "--to", 400, "--apply", "--on", "h:1", "--what-if", code=2)
+    assert "leave --apply" in fault("undo", DIRECTORY, "--to", 4, "--apply", "--on", "h:1", "--as", "commands", code=2)
+    assert "Give --to" in fault("undo", DIRECTORY, code=2)
+    journal = tmp_path / "journal"
+    words = ("undo", DIRECTORY, "--to", 4000, "--apply", "--on", "127.0.0.1:9", "--journal", journal)
+    assert "25 access steps, whose names are to be typed" in fault(*words, "--access", code=2)
+    assert not journal.exists()
+    assert "refuses connections" in fault(*words)
+    assert "refuses connections" in fault(*words, "--access", "--yes")
+    assert journal.read_text() == ""
+
+
+def test_a_plan_is_read_from_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    printed = run("undo", DIRECTORY, "--to", 4000, "--kind", "acl", "--plan", file).stdout
+    assert run("undo", DIRECTORY, "--plan", file).stdout == printed
+    assert "can't be read" in fault("undo", DIRECTORY, "--plan", tmp_path / "none.json")

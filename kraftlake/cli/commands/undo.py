@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kraftlake.cli.commands.undo_apply import apply_options, apply_plan_of
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import MOMENT, ListParameter, PathParameter, regular_file
@@ -38,7 +39,7 @@ def kind_of(value: str) -> str:
 
 
 @command("What would bring a past state back?", at=True, secrets=True, long=True)
-@option("--to", "then", type=MOMENT, required=True, help="The state wanted: after this offset, or at this time.")
+@option("--to", "then", type=MOMENT, help="The state wanted: after this offset, or at this time.")
 @topics_option("Only this topic, its configs and the ACLs on it")
 @list_option(
     "--kind",
@@ -49,28 +50,42 @@ def kind_of(value: str) -> str:
 )
 @option("--assignments", is_flag=True, help="Also move partitions back to the brokers that they had.")
 @option("--as", "way", type=click.Choice(_WAYS), default=_TEXT, show_default=True, help="As text, or as commands.")
-@option("--plan", "file", type=PathParameter("file"), metavar="FILE", help="Write the plan to this file, as JSON.")
+@option(
+    "--plan",
+    "file",
+    type=PathParameter("file"),
+    metavar="FILE",
+    help="Write the plan to this file, as JSON; without --to, read it.",
+)
 @option("--what-if", is_flag=True, help="Take the plan on a copy in memory, as a controller would.")
+@apply_options
 def undo(
     call: Call,
     source: str,
     *,
-    then: int | datetime | LogTime,
+    then: int | datetime | LogTime | None,
     topics: tuple[str, ...],
     kinds: tuple[str, ...],
     assignments: bool,
     way: str,
     file: str | None,
     what_if: bool,
+    apply: bool,
+    quorum: str | None,
+    **applying: Any,
 ) -> None:
-    """Plan the steps that bring the state of SOURCE at --to back, from its last one (or --at). Nothing is changed.
+    """Plan the steps that bring the state of SOURCE at --to back, from its last one (or --at).
 
     Each step says what it changes, from which value to which, and the record that undid it. Its class is safe; access,
     which widens who may do what, or how much; destructive, which deletes a topic, a user or records; partial (a topic
     comes back under a new id without its records, partitions can't become fewer); or impossible (keys of SCRAM users,
     delegation tokens). Secrets are (redacted), in the plan's file too, unless --show-secrets asks for them.
 
-    With --what-if the exit code is 1 where the controller refuses a step.
+    Nothing is changed unless --apply is given. With it, each step is read before it is taken, and read back; another
+    value than the plan's ends the command. Steps of access and destructive ones need their switches, and their names
+    typed. After an interruption the same command goes on. At the end the cluster is read back whole: the exit code is 0
+    where it equals the state wanted, 3 where something still differs. With --what-if it is 1 where the controller
+    refuses a step.
 
     Examples:
         # what somebody has done to one topic since a minute
@@ -81,24 +96,46 @@ def undo(
         kraftlake undo {SAMPLE} --to 4000 --plan plan.json
         # would a controller take it, and what comes out?
         kraftlake undo {SAMPLE} --at 4639 --to 4000 --kind acl,config --what-if
+        # the ACLs that a topic had an hour ago, back on the cluster
+        kraftlake undo c1:9093 --to now-1h --kind acl --topic orders --apply --access
+        # a plan that was written before, over the brokers
+        kraftlake undo lake --plan plan.json --apply --on b1:9092 --destructive
     """
     from kraftlake.diagnosis.undo.planning import plan_undo
+    from kraftlake.protocol.address import are_addresses
 
+    if way == _COMMANDS and (apply or what_if):
+        raise click.UsageError("--as commands prints a plan: leave --apply and --what-if out.")
+    on = quorum or (source if are_addresses(source) else None)
+    if apply and (on is None or what_if):
+        raise click.UsageError("--apply needs --on HOST:PORT, brokers or controllers of the cluster, and no --what-if.")
     target = None if file is None else regular_file(file, "a plan")
     opened = call.open(source)
-    call.warn_past_end(opened, then)
-    now = opened.offset_at(call.at)
-    with call.suggest_lenient():
-        plan = plan_undo(
-            opened, opened.offset_at(then), now,
-            topics=topics, kinds=kinds, assignments=assignments, lenient=not call.strict,
-        )  # fmt: skip
-    if target is not None:
-        _write(call, plan, target)
+    if then is None:
+        plan = _read(target)
+    else:
+        call.warn_past_end(opened, then)
+        with call.suggest_lenient():
+            plan = plan_undo(
+                opened, opened.offset_at(then), opened.offset_at(call.at),
+                topics=topics, kinds=kinds, assignments=assignments, lenient=not call.strict,
+            )  # fmt: skip
+        if target is not None:
+            _write(call, plan, target)
     if what_if:
-        _rehearse(call, opened, plan, topics, kinds)
+        _rehearse(call, opened, plan)
+    elif apply and on is not None:
+        apply_plan_of(call, opened, plan, on, **applying)
     else:
         _show(call, plan, way)
+
+
+def _read(file: Path | None) -> Plan:
+    from kraftlake.diagnosis.undo.plan_file import read_plan
+
+    if file is None:
+        raise click.UsageError("Give --to, the state that is wanted, or --plan with the file of a plan.")
+    return read_plan(file)
 
 
 def _write(call: Call, plan: Plan, target: Path) -> None:
@@ -135,11 +172,11 @@ def _rows(form: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield row | {"undoneAt": proof["offset"], "timestamp": proof["timestamp"], "type": proof["type"]}
 
 
-def _rehearse(call: Call, source: Source, plan: Plan, topics: tuple[str, ...], kinds: tuple[str, ...]) -> None:
+def _rehearse(call: Call, source: Source, plan: Plan) -> None:
     from kraftlake.diagnosis.undo.rehearsal import rehearse
 
     present, past = (call.replay(source, one.offset).image for one in (plan.now, plan.then))
-    found = rehearse(plan, present, past, topics=topics, kinds=kinds)
+    found = rehearse(plan, present, past)
     form = plan.to_json(show_secrets=call.show_secrets) | {
         "answers": [one.to_json() for one in found.answers],
         "left": found.left.to_json(show_secrets=call.show_secrets),

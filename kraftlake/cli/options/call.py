@@ -47,7 +47,7 @@ class Call:
         self.node: int | None = options.pop("node", None)
         self.cluster_id: str | None = options.pop("cluster_id", None)
         self.command_config: str | None = options.pop("command_config", None)
-        self._config_is_for_source = options.get("quorum") is None
+        self._config_is_for_source = options.get("quorum") is None or _is_quorum(options.get("source"))
         self.show_secrets: bool = options.pop("show_secrets", False)
         if not options.pop("no_pager", True) and self.in_words:
             from kraftlake.cli.output.pager import pager_command
@@ -268,6 +268,12 @@ class Call:
                 f"{counted(len(skipped), 'record')} skipped that can't be replayed, the first at offset {first.offset} "
                 f"({first.reason}): what is shown is not what the cluster had"
             )
+
+
+def _is_quorum(source: Any) -> bool:
+    from kraftlake.protocol.address import are_addresses
+
+    return isinstance(source, str) and are_addresses(source)
 
 
 def _format(given: str | None, *, as_json: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.output.terminal import Terminal
@@ -11,6 +12,7 @@ from kraftlake.cli.views.diff_view import value_words
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
+    from kraftlake.diagnosis.undo.applying import Applied, Taken
     from kraftlake.diagnosis.undo.plan import Plan
     from kraftlake.diagnosis.undo.rehearsal import Rehearsal
 
@@ -89,3 +91,39 @@ def show_rehearsal(terminal: Terminal, form: dict[str, Any], found: Rehearsal) -
     terminal.line((f"{counted(len(left), 'entry', 'entries')} would still differ", Style.WARNING))
     for one_left in left:
         terminal.line(f"      {one_left.change.kind}  ", (one_left.path, Style.NAME))
+
+
+_OUTCOMES = {
+    "applied": ("✓ applied", Style.GOOD),
+    "already": ("✓ already so", Style.QUIET),
+    "skipped": ("– ", Style.WARNING),
+}
+
+
+class AppliedView:
+    """Writes a line for each step of an application as it is taken, and what the cluster is at the end."""
+
+    def __init__(self, terminal: Terminal, count: int) -> None:
+        self._terminal = terminal
+        self._count = count
+
+    def step(self, taken: Taken) -> None:
+        """Write what came of a step."""
+        said, style = _OUTCOMES[taken.outcome]
+        class_ = taken.step.step_class.value
+        self._terminal.line(
+            f"{taken.number:>4}/{self._count}  ", (f"{class_:<{_WIDTH}}", _STYLES[class_]), f"  {taken.step.path}  ",
+            (f"{said}{taken.reason}", style),
+        )  # fmt: skip
+
+    def end(self, found: Applied, reasons: Mapping[str, str], journal: str) -> None:
+        """Write whether the cluster is what it was."""
+        terminal, left = self._terminal, found.left.changes
+        if left:
+            terminal.line((f"{counted(len(left), 'entry', 'entries')} still differ:", Style.WARNING))
+        else:
+            terminal.line(("equal: the cluster, read back whole, is what it was", Style.GOOD))
+        for one in left:
+            why = reasons.get(one.path) or "changed by somebody else since"
+            terminal.line("      ", (one.path, Style.NAME), f"  {why}")
+        terminal.line((f"journal: {journal}", Style.QUIET))

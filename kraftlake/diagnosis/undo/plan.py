@@ -36,7 +36,8 @@ class State:
 class Plan:
     """A plan for the cluster `cluster_id`, from the state `now` to what it was `then`.
 
-    `steps` are in the order in which they are to be taken; `notes` say what the plan leaves as it is, and why.
+    `steps` are in the order in which they are to be taken; `notes` say what the plan leaves as it is, and why. `topics`
+    and `kinds` select what it is about, all of the cluster where they are empty; `assignments` are a part of it or not.
     """
 
     cluster_id: str | None
@@ -44,6 +45,9 @@ class Plan:
     then: State
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    assignments: bool = False
 
     def counts(self) -> dict[StepClass, int]:
         """The number of steps of each class that has any."""
@@ -57,6 +61,9 @@ class Plan:
             "clusterId": self.cluster_id,
             "now": self.now.to_json(),
             "to": self.then.to_json(),
+            "topics": list(self.topics),
+            "kinds": list(self.kinds),
+            "assignments": self.assignments,
             "steps": [step.shown(show_secrets).to_json() for step in self.steps],
             "notes": list(self.notes),
         }

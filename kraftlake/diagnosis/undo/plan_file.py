@@ -65,16 +65,18 @@ class _Reader:
         self._name = name
 
     def plan(self, form: dict[str, Any]) -> Plan:
-        keys = {"format", "clusterId", "now", "to", "steps", "notes"}
+        keys = {"format", "clusterId", "now", "to", "topics", "kinds", "assignments", "steps", "notes"}
         self._object("the plan", form, keys)
         steps = self._list("steps", form["steps"])
-        notes = self._list("notes", form["notes"])
         return Plan(
             cluster_id=self._text("clusterId", form["clusterId"], optional=True),
             now=self._state("now", form["now"]),
             then=self._state("to", form["to"]),
             steps=tuple(self._step(f"steps[{at}]", one) for at, one in enumerate(steps)),
-            notes=tuple(self._text("notes", one) or "" for one in notes),
+            notes=self._texts("notes", form["notes"]),
+            topics=self._texts("topics", form["topics"]),
+            kinds=self._texts("kinds", form["kinds"]),
+            assignments=form["assignments"] is True,
         )
 
     def _state(self, place: str, form: Any) -> State:
@@ -134,6 +136,9 @@ class _Reader:
         if not isinstance(value, str) and not (optional and value is None):
             self._refuse(place, "a text")
         return value
+
+    def _texts(self, place: str, form: Any) -> tuple[str, ...]:
+        return tuple(self._text(place, one) or "" for one in self._list(place, form))
 
     def _whole(self, place: str, value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):

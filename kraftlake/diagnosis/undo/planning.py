@@ -56,6 +56,9 @@ def plan_undo(
         cluster_id=source.cluster_id,
         now=State.of(present.provenance),
         then=State.of(past.provenance),
+        topics=tuple(topics),
+        kinds=tuple(kinds),
+        assignments=assignments,
         steps=tuple(in_order(_proven(source, drafts, then, now, lenient=lenient))),
         notes=tuple(_notes(sides, found, ownerless, assignments=assignments, whole=whole)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -66,12 +66,10 @@ class Rehearsal:
         return any(one.answer is not None and one.answer.is_failure for one in self.answers)
 
 
-def rehearse(
-    plan: Plan, present: MetadataImage, past: MetadataImage, *, topics: Sequence[str] = (), kinds: Sequence[str] = ()
-) -> Rehearsal:
+def rehearse(plan: Plan, present: MetadataImage, past: MetadataImage) -> Rehearsal:
     """Take the steps of a plan on a copy of the `present` image. Nothing is written, and no cluster is asked.
 
-    Reassignments complete at once, as if all replicas caught up. `topics` and `kinds` are those of the plan.
+    Reassignments complete at once, as if all replicas caught up.
     """
     trial = TrialController(present)
     answers = tuple(Rehearsed(step=step, answer=_take(trial, step) if step.can_run else None) for step in plan.steps)
@@ -79,7 +77,7 @@ def rehearse(
         trial.catch_up()
     image = trial.image
     left = compare(describe(image), describe(past), internal=True)
-    return Rehearsal(answers=answers, image=image, left=selected_changes(left, topics, kinds))
+    return Rehearsal(answers=answers, image=image, left=selected_changes(left, plan.topics, plan.kinds))
 
 
 def _take(trial: TrialController, step: Step) -> ApiError:

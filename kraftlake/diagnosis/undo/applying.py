@@ -1,0 +1,227 @@
+"""The application of a plan to a living cluster: each step read before, taken, and read back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
+
+import attrs
+
+from kraftlake.diagnosis.drift.comparison import Drift, compare
+from kraftlake.diagnosis.drift.description import ClusterDescription
+from kraftlake.diagnosis.drift.selection import selected_changes
+from kraftlake.diagnosis.undo.current import Progress, is_hidden, other_values, progress_of
+from kraftlake.diagnosis.undo.journal import Journal
+from kraftlake.diagnosis.undo.plan import Plan
+from kraftlake.diagnosis.undo.requests import request_of
+from kraftlake.diagnosis.undo.step import Action, Step, StepClass
+from kraftlake.image.json_form import Json
+from kraftlake.protocol.admin_client import AdminClient, Answer
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.records.redaction import REDACTED
+from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.words import shown
+
+_PATIENCE_SECONDS: Final = 30.0
+"""The time that a step waits for a cluster that does not answer, or does not show a change that it has taken."""
+_PAUSE_SECONDS: Final = 0.2
+
+
+class ApplyError(KraftlakeError):
+    """Reports the step at which an application ended; what was done before it stays, and is in the journal."""
+
+
+class Cluster(Protocol):
+    """A living cluster that can be read."""
+
+    def read(self, step: Step) -> ClusterDescription:
+        """A description that covers the subject of a step."""
+
+    def whole(self) -> ClusterDescription:
+        """The whole cluster."""
+
+
+@attrs.frozen(kw_only=True)
+class Taken:
+    """What came of a step: `applied`, `already` (the cluster was so), or `skipped`, with the reason."""
+
+    number: int
+    step: Step
+    outcome: str
+    reason: str = ""
+
+    def to_json(self) -> Json:
+        """The form within the answer of `kraftlake undo --apply --json`."""
+        return {"step": self.number, "path": self.step.path, "outcome": self.outcome, "reason": self.reason}
+
+
+@attrs.frozen(kw_only=True)
+class Applied:
+    """What came of each step of a plan, and what differs from the cluster to the state wanted, read back whole."""
+
+    steps: tuple[Taken, ...]
+    left: Drift
+
+
+@attrs.frozen(kw_only=True)
+class Pace:
+    """The pace of an application: at most `rate` steps in a second; `sleep` and `clock` are those of the system."""
+
+    rate: float = 10.0
+    patience: float = _PATIENCE_SECONDS
+    sleep: Callable[[float], object] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+
+
+class Application:
+    """Takes the steps of a plan, for one thread. Every request is in the journal before and after it."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        client: AdminClient,
+        cluster: Cluster,
+        journal: Journal,
+        *,
+        classes: Collection[StepClass],
+        pace: Pace | None = None,
+        tell: Callable[[Taken], object] = lambda _: None,
+    ) -> None:
+        """`classes` are those whose steps are taken, `tell` gets what came of each step."""
+        self._plan = plan
+        self._client = client
+        self._cluster = cluster
+        self._journal = journal
+        self._classes = classes
+        self._pace = pace or Pace()
+        self._tell = tell
+
+    def validate(self) -> None:
+        """Let the cluster validate the steps that do not depend on others. Raises ApplyError for a refusal."""
+        made = {step.subject["topic"] for step in self._plan.steps if step.action is Action.CREATE_TOPIC}
+        for number, step in enumerate(self._plan.steps, 1):
+            if self._why_not(step) or not request_of(step).validates or _depends(step, made):
+                continue
+            if progress_of(self._cluster.read(step), step) is Progress.TO_DO:
+                self._send(number, step, validate_only=True)
+
+    def run(self) -> tuple[Taken, ...]:
+        """Take the steps in their order. Raises ApplyError at the first that can't be taken."""
+        return tuple(self._take(number, step) for number, step in enumerate(self._plan.steps, 1))
+
+    def left(self, then: ClusterDescription, *, topics: Sequence[str] = (), kinds: Sequence[str] = ()) -> Drift:
+        """What differs from the cluster to the state that is wanted, of what the plan is about."""
+        return selected_changes(compare(self._cluster.whole(), then, internal=True), topics, kinds)
+
+    def _why_not(self, step: Step) -> str:
+        """The reason why a step is not taken; empty for one that is."""
+        if step.action is Action.NONE:
+            return step.note or "there is no request for it"
+        if not step.can_run:
+            return "its value is redacted in the plan: make the plan with --show-secrets"
+        if step.step_class not in self._classes:
+            return f"it is {step.step_class.value}: --{step.step_class.value} takes it"
+        return ""
+
+    def _take(self, number: int, step: Step) -> Taken:
+        why_not = self._why_not(step)
+        if why_not:
+            taken = Taken(number=number, step=step, outcome="skipped", reason=why_not)
+        else:
+            is_new = self._until_done(number, step)
+            taken = Taken(number=number, step=step, outcome="applied" if is_new else "already")
+            if is_new:
+                self._pace.sleep(1 / self._pace.rate)
+        self._tell(taken)
+        return taken
+
+    def _until_done(self, number: int, step: Step) -> bool:
+        """Take a step until the cluster shows it; returns whether a request was sent.
+
+        A node that fails in between, or a controller that changes, leaves the outcome of a request unknown: the cluster
+        is read again, and the request repeated only where it still has the value before the step.
+        """
+        deadline = self._pace.clock() + self._pace.patience
+        is_sent = is_accepted = False
+        while True:
+            why = "the cluster has accepted the change, and does not show it"
+            try:
+                described = self._cluster.read(step)
+                progress = progress_of(described, step)
+                if progress is Progress.DONE or (is_accepted and is_hidden(described, step)):
+                    if is_sent:
+                        self._note(number, step, "read back")
+                    return is_sent
+                if progress is Progress.OTHER:
+                    raise self._other(number, step, described)
+                if not is_accepted:
+                    is_sent = True
+                    is_accepted = self._send(number, step)
+                    continue
+            except NodeError as fault:
+                self._note(number, step, "no answer", error=str(fault))
+                why = str(fault).rstrip(".")
+            if self._pace.clock() > deadline:
+                raise ApplyError(f"Step {number} ({shown(step.path)}): {why}. Run the same command again to go on.")
+            self._pace.sleep(_PAUSE_SECONDS)
+
+    def _send(self, number: int, step: Step, *, validate_only: bool = False) -> bool:
+        """Send the request of a step; returns that it was accepted.
+
+        Raises ApplyError for a refusal, unless the cluster shows the change all the same: a request that is repeated at
+        another node may have been taken before. Raises NodeError without an answer.
+        """
+        request = request_of(step)
+        verb = "validate" if validate_only else "send"
+        self._note(number, step, verb)
+        make = partial(_made, request.make, step, validate_only)
+        answer: Answer = request.answer(self._client.ask(request.api, request.versions, make, request.answer))
+        self._note(number, step, "answer", of=verb, error=answer.name, message=answer.message)
+        if not answer.is_failure:
+            return True
+        if not validate_only:
+            self._pace.sleep(_PAUSE_SECONDS)
+            if progress_of(self._cluster.read(step), step) is Progress.DONE:
+                return True
+        if answer.is_denied:
+            why = f"{self._client.principal} needs an ACL for {request.right}"
+        else:
+            why = f"the cluster refuses it: {answer.name}{f': {answer.message}' if answer.message else ''}"
+        raise ApplyError(f"Step {number} ({step.action.value}, {shown(step.path)}): {why.rstrip('.')}.")
+
+    def _other(self, number: int, step: Step, described: ClusterDescription) -> ApplyError:
+        told = "; ".join(
+            f"{change.field} is {self._shown(change.secret, value)}, and the plan goes from "
+            f"{self._shown(change.secret, change.before)} to {self._shown(change.secret, change.after)}"
+            for change, value in other_values(described, step)
+        )
+        return ApplyError(
+            f"Step {number} ({shown(step.path)}) meets another state: {told}. Somebody, or another tool, has changed "
+            "it since the plan: make a new plan."
+        )
+
+    @staticmethod
+    def _shown(secret: bool, value: Any) -> str:
+        return "nothing" if value is None else REDACTED if secret else shown(str(value), 60)
+
+    def _note(self, number: int, step: Step, event: str, **more: Any) -> None:
+        line = {
+            "time": round(time.time() * 1000),
+            "event": event,
+            "number": number,
+            "step": step.shown(False).to_json(),
+        }
+        self._journal.write(line | more)
+
+
+def _made(make: Callable[[Any, Step, bool], Any], step: Step, validate_only: bool, module: Any) -> Any:
+    return make(module, step, validate_only)
+
+
+def _depends(step: Step, made: Collection[str]) -> bool:
+    """Whether a step can only be validated after others of its plan."""
+    if step.action is Action.ALTER_CONFIGS:
+        return step.subject["type"] != "TOPIC" or step.subject["name"] in made
+    return step.action in (Action.CREATE_TOPIC, Action.UPDATE_FEATURE)

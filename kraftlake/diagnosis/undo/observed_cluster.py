@@ -1,0 +1,46 @@
+"""A cluster that is read from its metadata log, as an observer of its controllers."""
+
+from __future__ import annotations
+
+from kraftlake.diagnosis.drift.description import ClusterDescription, describe
+from kraftlake.diagnosis.undo.step import Step
+from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.protocol.node_error import NodeError
+from kraftlake.replay.live.open_live import LiveLog, open_live
+from kraftlake.replay.log.log_replay import LogReplay
+from kraftlake.replay.queries.source import LogSource
+
+_POLL_SECONDS = 0.1
+
+
+class ObservedCluster:
+    """Keeps the image of a quorum's committed log, for one thread; `close` ends the connection."""
+
+    def __init__(self, source: LogSource) -> None:
+        """Begin at the end of a quorum's log as it was opened."""
+        self._live: LiveLog = open_live(source, poll=_POLL_SECONDS)
+        reader = self._live.reader
+        self._replay = LogReplay()
+        self._replay.begin_at(reader, reader.end_offset - 1, cluster_id=source.cluster_id)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._live.close()
+
+    def read(self, step: Step) -> ClusterDescription:
+        """The cluster as the quorum has committed it now; covers the subject of a step. Raises NodeError."""
+        del step
+        return self.whole()
+
+    def whole(self) -> ClusterDescription:
+        """The whole cluster as the quorum has committed it now. Raises NodeError."""
+        return describe(self.image(), also=("placement",))
+
+    def image(self) -> MetadataImage:
+        """The image of everything that the quorum has committed now. Raises NodeError."""
+        while batches := self._live.step():
+            for _ in self._replay.take_parts(batches):
+                pass
+        if self._live.trouble is not None:
+            raise NodeError(f"{self._live.trouble[0].upper()}{self._live.trouble[1:]}.")
+        return self._replay.image

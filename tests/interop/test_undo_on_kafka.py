@@ -1,0 +1,214 @@
+"""Plans that are applied to a real Kafka node, over its broker and over its controller."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from confluent_kafka import admin as ck
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+import kraftlake
+from kraftlake.diagnosis.undo.apply_plan import apply_plan
+from kraftlake.diagnosis.undo.applying import ApplyError, Pace
+from kraftlake.diagnosis.undo.journal import Journal
+from kraftlake.diagnosis.undo.step import Action, StepClass
+from kraftlake.protocol.describe import OtherClusterError
+from kraftlake.runtime.errors import UsageError
+from tests.kafka_node import KafkaNode, started_node
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.spark
+
+AUTHORIZED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+FAST = Pace(rate=1000)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    with started_node(tmp_path_factory.mktemp("node"), settings=AUTHORIZED) as running:
+        yield running
+
+
+def done(futures: dict[Any, Any]) -> None:
+    for future in futures.values():
+        future.result(timeout=60)
+
+
+def acl(principal: str, operation: Any, *, deny: bool = False) -> ck.AclBinding:
+    permission = ck.AclPermissionType.DENY if deny else ck.AclPermissionType.ALLOW
+    return ck.AclBinding(
+        ck.ResourceType.TOPIC, "orders", ck.ResourcePatternType.LITERAL, principal, "*", operation, permission
+    )
+
+
+def set_configs(client: AdminClient, kind: Any, name: str, **values: str | None) -> None:
+    entries = [
+        ck.ConfigEntry(
+            key.replace("_", "."),
+            value,
+            incremental_operation=ck.AlterConfigOpType.DELETE if value is None else ck.AlterConfigOpType.SET,
+        )
+        for key, value in values.items()
+    ]
+    done(client.incremental_alter_configs([ck.ConfigResource(kind, name, incremental_configs=entries)]))
+
+
+def make_past(client: AdminClient) -> None:
+    done(client.create_topics([NewTopic("orders", 3, 1, config={"retention.ms": "600000"}), NewTopic("bills", 1, 1)]))
+    done(
+        client.create_acls(
+            [acl("User:alice", ck.AclOperation.READ), acl("User:mallory", ck.AclOperation.WRITE, deny=True)]
+        )
+    )
+    set_configs(client, ck.ResourceType.BROKER, "1", log_cleaner_threads="2")
+
+
+def undo_past(client: AdminClient) -> None:
+    done(client.delete_topics(["bills"]))
+    done(client.create_topics([NewTopic("made-since", 2, 1)]))
+    done(client.create_partitions([NewPartitions("orders", 4)]))
+    set_configs(client, ck.ResourceType.TOPIC, "orders", retention_ms=None, segment_bytes="2097152")
+    set_configs(client, ck.ResourceType.BROKER, "1", log_cleaner_threads="3")
+    filters = [ck.AclBindingFilter(
+        ck.ResourceType.TOPIC, "orders", ck.ResourcePatternType.LITERAL, None, None, ck.AclOperation.ANY,
+        ck.AclPermissionType.ANY,
+    )]  # fmt: skip
+    done(client.delete_acls(filters))
+    done(client.create_acls([acl("User:eve", ck.AclOperation.ALL)]))
+
+
+@pytest.mark.parametrize("over", ["bootstrap", "controller"])
+def test_a_past_state_comes_back(node: KafkaNode, tmp_path: Path, over: str) -> None:
+    clean(node)
+    make_past(node.admin)
+    then = kraftlake.open(node.controller).end_offset - 1
+    undo_past(node.admin)
+    source = kraftlake.open(node.controller)
+    plan = source.plan_undo(then)
+    journal = tmp_path / "journal"
+    at = getattr(node, over)
+
+    safe = apply_plan(plan, source, at, journal=journal, pace=FAST)
+    assert {one.outcome for one in safe.steps if one.step.step_class is StepClass.SAFE} == {"applied"}
+    left = {one.path for one in safe.left.changes}
+    assert "acl/User:alice/TOPIC/orders/LITERAL/READ/ALLOW/*" in left
+    assert "topic/made-since" in left
+
+    found = apply_plan(plan, source, at, journal=journal, pace=FAST, classes=[*StepClass])
+    assert [one.path for one in found.left.changes] == ["topic/orders"]  # partitions can't become fewer
+    outcomes = {one.step.action: one.outcome for one in found.steps}
+    assert outcomes[Action.CREATE_ACL] == outcomes[Action.DELETE_TOPIC] == "applied"
+    assert outcomes[Action.NONE] == "skipped"
+    assert outcomes[Action.CREATE_TOPIC] == "already"
+    assert source_says(node, then) == ["topic/orders"]
+
+    again = apply_plan(plan, source, at, journal=journal, pace=FAST, classes=[*StepClass])
+    assert {one.outcome for one in again.steps} == {"already", "skipped"}
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    sent = [line for line in lines if line["event"] == "send"]
+    assert len(sent) == len([one for one in plan.steps if one.action is not Action.NONE])
+    assert {line["error"] for line in lines if line["event"] == "answer"} == {"NONE"}
+
+
+def source_says(node: KafkaNode, then: int) -> list[str]:
+    """The paths that differ from the past, by the log itself."""
+    source = kraftlake.open(node.controller)
+    return [one.path for one in source.drift(source, None, then).changes]
+
+
+def delete_all_acls(client: AdminClient) -> None:
+    any_ = ck.AclBindingFilter(
+        ck.ResourceType.ANY, None, ck.ResourcePatternType.ANY, None, None, ck.AclOperation.ANY, ck.AclPermissionType.ANY
+    )
+    done(client.delete_acls([any_]))
+
+
+def clean(node: KafkaNode) -> None:
+    client = node.admin
+    names = [name for name in client.list_topics(timeout=10).topics if not name.startswith("__")]
+    if names:
+        done(client.delete_topics(names))
+    delete_all_acls(client)
+
+
+def test_the_command_goes_on_after_kill_9_and_ends_equal(node: KafkaNode, tmp_path: Path) -> None:
+    clean(node)
+    client = node.admin
+    done(client.create_topics([NewTopic("orders", 1, 1)]))
+    done(client.create_acls([acl(f"User:u{number}", ck.AclOperation.READ) for number in range(12)]))
+    then = kraftlake.open(node.controller).end_offset - 1
+    delete_all_acls(client)
+    journal = tmp_path / "journal"
+    words = [
+        "undo", node.controller, "--to", str(then), "--kind", "acl", "--apply", "--access", "--yes",
+        "--journal", str(journal), "--rate", "20",
+    ]  # fmt: skip
+    killed = 0
+    for steps in (1, 4, 8):
+        with started(words) as process:
+            await_lines(journal, '"read back"', steps)
+            process.kill()
+        killed += process.returncode == -9
+    with started(words) as ended:
+        printed = ended.communicate(timeout=120)[0]
+    assert ended.returncode == 0, printed
+    assert "equal: the cluster, read back whole, is what it was" in printed
+    assert source_says(node, then) == []
+    assert killed == 3
+
+
+def started(words: list[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kraftlake", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def await_lines(journal: Path, text: str, count: int) -> None:
+    wait_for(lambda: journal.exists() and journal.read_text().count(text) >= count)
+
+
+def test_a_value_that_somebody_else_has_set_ends_the_command(node: KafkaNode, tmp_path: Path) -> None:
+    clean(node)
+    client = node.admin
+    done(client.create_topics([NewTopic("orders", 1, 1, config={"retention.ms": "600000"})]))
+    then = kraftlake.open(node.controller).end_offset - 1
+    set_configs(client, ck.ResourceType.TOPIC, "orders", retention_ms="700000")
+    source = kraftlake.open(node.controller)
+    plan = source.plan_undo(then)
+    set_configs(client, ck.ResourceType.TOPIC, "orders", retention_ms="800000")
+    for at in (node.bootstrap, node.controller):
+        with pytest.raises(ApplyError, match=r"retention\.ms is 800000, and the plan goes from 700000 to 600000"):
+            apply_plan(plan, source, at, journal=tmp_path / "journal", pace=FAST, classes=[*StepClass])
+    other = attrs.evolve(plan, cluster_id="AnotherClusterAAAAAAAA")
+    with pytest.raises(OtherClusterError, match="not of AnotherClusterAAAAAAAA"):
+        apply_plan(other, source, node.bootstrap, journal=tmp_path / "journal", pace=FAST)
+    with Journal(tmp_path / "journal"), pytest.raises(UsageError, match="Another undo writes to"):
+        apply_plan(plan, source, node.bootstrap, journal=tmp_path / "journal", pace=FAST)
+
+
+def test_what_the_cluster_refuses_is_told_before_anything_is_changed(node: KafkaNode, tmp_path: Path) -> None:
+    clean(node)
+    client = node.admin
+    done(client.create_topics([NewTopic("orders", 1, 1, config={"retention.ms": "600000"})]))
+    done(client.create_acls([acl("User:alice", ck.AclOperation.READ, deny=True)]))
+    then = kraftlake.open(node.controller).end_offset - 1
+    set_configs(client, ck.ResourceType.TOPIC, "orders", retention_ms="700000")
+    delete_all_acls(client)
+    source = kraftlake.open(node.controller)
+    plan = source.plan_undo(then)
+    (config,) = [step for step in plan.steps if step.action is Action.ALTER_CONFIGS]
+    wrong = attrs.evolve(config, changes=(attrs.evolve(config.changes[0], after="soon"),))
+    plan = attrs.evolve(plan, steps=tuple(wrong if step is config else step for step in plan.steps))
+    for at in (node.bootstrap, node.controller):
+        with pytest.raises(ApplyError, match=r"retention\.ms|Invalid value"):
+            apply_plan(plan, source, at, journal=tmp_path / "journal", pace=FAST, classes=[*StepClass])
+    assert [one.path for one in source.drift(kraftlake.open(node.controller)).changes] == []

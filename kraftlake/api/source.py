@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kraftlake.api.past_states import UndoableSource
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.arguments import instance, path_text, several, text, whole
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.runtime.moments import Moment
@@ -19,14 +19,11 @@ if TYPE_CHECKING:
     from kraftlake.api.metrics import Metrics
     from kraftlake.api.watch import Watch
     from kraftlake.diagnosis.bisection import Bisected
-    from kraftlake.diagnosis.drift.comparison import Drift
     from kraftlake.diagnosis.page.writing import PageReport
     from kraftlake.diagnosis.thing_changes import Change
     from kraftlake.diagnosis.things import Thing
     from kraftlake.diagnosis.trial.steps import Step
     from kraftlake.diagnosis.trial.what_if import WhatIf
-    from kraftlake.diagnosis.undo.applying import Applied
-    from kraftlake.diagnosis.undo.plan import Plan
     from kraftlake.image.diff import ImageDiff
     from kraftlake.metadata_log.chain import ChainLink
     from kraftlake.records.log_record import LogRecord
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 _LARGEST = 2**63 - 1
 
 
-class Source(LogSource):
+class Source(UndoableSource):
     """A lake, a metadata directory, a segment, a snapshot file, an archive or a quorum, opened by `kraftlake.open`.
 
     A moment is an offset (an int) or a time (text or a datetime, in UTC unless it names a zone); milliseconds since
@@ -315,100 +312,6 @@ class Source(LogSource):
 
         parsed = parse_condition(text(condition, "a condition"))
         return bisect(self, parsed, *self.offset_range(from_offset, to_offset), lenient=lenient)
-
-    def drift(
-        self,
-        other: Source | str | os.PathLike[str],
-        at: Moment | None = None,
-        other_at: Moment | None = None,
-        *,
-        ignore: Iterable[str] = (),
-        internal: bool = False,
-        also: Iterable[str] = (),
-        lenient: bool = False,
-    ) -> Drift:
-        """What differs between the cluster at a moment and another one, by name and content: `kraftlake drift`.
-
-        `other` is a source, or the path of a declared file (`kraftlake recreate --as yaml`, resources of Strimzi).
-        `ignore` are shell patterns of paths such as `topic/__*`, `also` further fields (`placement`, `id`, `leaders`,
-        `isr`, `epochs`, `incarnations`). Raises CorruptDataError for another file, else as `image`.
-        """
-        from kraftlake.diagnosis.drift.comparison import compare
-        from kraftlake.diagnosis.drift.declared import read_declared
-        from kraftlake.diagnosis.drift.description import FACTS, describe
-
-        facts = several(also, "a list of fields")
-        for one in facts:
-            if one not in FACTS:
-                raise UsageError(f"{one!r} is no field to compare: these are {', '.join(FACTS)}.")
-        if not isinstance(other, Source) and other_at is not None:
-            raise UsageError("A declared file has one state: leave other_at out.")
-        before = describe(self.image(at, lenient=lenient), also=facts)
-        after = (
-            describe(other.image(other_at, lenient=lenient), also=facts)
-            if isinstance(other, Source)
-            else read_declared(path_text(other))
-        )
-        return compare(before, after, ignore=several(ignore, "a list of patterns"), internal=internal)
-
-    def plan_undo(
-        self,
-        to: Moment,
-        at: Moment | None = None,
-        *,
-        topics: Iterable[str] = (),
-        kinds: Iterable[str] = (),
-        assignments: bool = False,
-        lenient: bool = False,
-    ) -> Plan:
-        """The plan that brings the state at a moment back, from that at `at` (None is the end): `kraftlake undo`.
-
-        `topics` (names or shell patterns) and `kinds` (`topic`, `config`, `acl`, `quota`, `scram`, `feature`) select
-        what is undone, by default all but internal topics. `assignments` also moves partitions back. Nothing is
-        changed. Raises OffsetError where `to` is later than `at`, NoSuchThingError for a topic that neither state has,
-        else as `image`.
-        """
-        from kraftlake.diagnosis.drift.selection import KINDS
-        from kraftlake.diagnosis.undo.planning import plan_undo
-
-        words = several(kinds, "a list of kinds")
-        for one in words:
-            if one not in KINDS:
-                raise UsageError(f"{one!r} is no kind of what can be undone: these are {', '.join(KINDS)}.")
-        return plan_undo(
-            self, self.offset_at(to), self.offset_at(at), topics=several(topics, "a list of topics"), kinds=words,
-            assignments=assignments, lenient=lenient,
-        )  # fmt: skip
-
-    def apply_undo(
-        self,
-        plan: Plan,
-        on: str,
-        *,
-        journal: str | os.PathLike[str],
-        access: bool = False,
-        destructive: bool = False,
-        command_config: str | os.PathLike[str] | None = None,
-        rate: float = 10.0,
-    ) -> Applied:
-        """Take the steps of a plan of this source at the cluster itself: `kraftlake undo --apply`.
-
-        `on` is `HOST:PORT[,…]` of its brokers or controllers. Steps that widen access are taken only with `access`,
-        those that delete topics, users or records with `destructive`. Each request is a line in the file `journal`, at
-        most `rate` steps are taken in a second. A second application goes on where the first one ended. Raises
-        ApplyError at the first step that can't be taken, NodeError where the cluster does not answer, OtherClusterError
-        where it is another one.
-        """
-        from kraftlake.diagnosis.undo.apply_plan import ALWAYS, apply_plan
-        from kraftlake.diagnosis.undo.applying import Pace
-        from kraftlake.diagnosis.undo.step import StepClass
-
-        wanted = ((access, StepClass.ACCESS), (destructive, StepClass.DESTRUCTIVE))
-        return apply_plan(
-            plan, self, text(on, "the addresses of a cluster"), journal=Path(path_text(journal)),
-            classes=(*ALWAYS, *(one for is_wanted, one in wanted if is_wanted)), command_config=command_config,
-            pace=Pace(rate=rate),
-        )  # fmt: skip
 
     def what_if(
         self,

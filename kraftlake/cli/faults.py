@@ -124,8 +124,8 @@ def exit_code_of(run: Callable[[], object]) -> int:
     """Run a command and print its error on stderr; returns the exit code.
 
     0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 3 (`doctor`, `quorum`,
-    `drift`, `undo --apply`) something is wrong with the cluster, or differs, 130 interrupted, 129 and 143 hung up and terminated, 141
-    the reader of stdout closed it (all silent, as other programs do).
+    `drift`, `undo --apply`) something is wrong with the cluster, or differs, 130 interrupted, 129 and 143 hung up and
+    terminated, 141 the reader of stdout closed it (all silent, as other programs do).
     """
     from kraftlake.runtime.errors import KraftlakeError, sentence_of
 

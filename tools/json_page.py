@@ -19,7 +19,7 @@ _FEW = 4
 _WHAT_IF = (
     "One object: the steps, and what they leave. `lost` has the `brokers` and `racks` of `--lose-…`; `offline`, "
     "`underMinIsr` (fewer replicas in sync than min.insync.replicas asks for) and `leadersAfter` (by broker, "
-    "without those that lead none) are those after the last step, `offlineBefore`, `underMinIsrBefore` and "
+    "without brokers that lead none) are those after the last step, `offlineBefore`, `underMinIsrBefore` and "
     "`leadersBefore` those of the image. `steps` has each step with its `brokers`, `racks` or `partitions`, the "
     "brokers that it `fenced`, its `notes`, what was `refused` and why, and its `stages` with `offline`, "
     "`underMinIsr`, `recovering` (led by a broker that may lack records), `reassigning` and `leaders`. `returns` "

@@ -45,7 +45,7 @@ REPLAY: Final = Job(
     question="Replay a lake's log by a structured stream into images and tables.",
     help=(
         "Replay what the log of LAKE holds beyond the last run, and show the cluster at its end.\n\n"
-        "A Spark structured stream makes one metadata delta of each log batch; what each broker was told to do goes "
+        "A Spark structured stream makes one metadata delta of each log batch; the local changes of each broker go "
         "into the table local_changes/, images into snapshots/. The result depends on the log alone: a run that was "
         "killed is simply run again."
     ),

@@ -15,6 +15,7 @@ RUN = 10
 """So many words in a row are one sentence, and stand on one page."""
 DOCS = ROOT / "docs"
 WRITTEN_BY_CODE = "reference"
+WRITTEN_BY_A_RUN = "test-long"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 SOURCES = [
     path
@@ -28,6 +29,12 @@ AMERICAN = (
     r"emphas|prior|categor|custom|material|visual|local|central|real|stabil)iz(?:e[ds]?|ing|ation))s?"
 )
 """Words whose British spelling is another one; Kafka's own terms (a finalized level, an authorizer) are none."""
+RIDDLES = re.compile(
+    r"\b(?:those\s+that|that\s+which|be\s+it|so\s+many|somebody|whoever|whichever|in\s+front\s+of|(?:tells?|told)\s+of|"
+    r"(?:is|are|was|were|be|been)\s+told)\b",
+    re.IGNORECASE,
+)
+"""Words in the place of a noun; the reader has to find it."""
 BENCHMARK, NUMBERS, DATE = r"python -m\s+benchmarks", r"\b\d+\.\d+\b|^\|.*\d", r"\b20\d\d-\d\d-\d\d\b"
 IN_PROSE = re.compile(rf"(?<![\w\-.`\"'/$]){AMERICAN}(?![\w=(`\"'])", re.IGNORECASE)
 
@@ -66,6 +73,15 @@ def test_spelling_is_british() -> None:
         for word in IN_PROSE.finditer(path.read_text("utf-8"))
     ]
     assert american == []
+
+
+def test_prose_names_what_it_speaks_of() -> None:
+    found = []
+    for page in at_least_one(PAGES):
+        text = re.sub(r"```.*?```|`[^`]*`", "`", page.read_text("utf-8"), flags=re.DOTALL)
+        if page.stem != WRITTEN_BY_A_RUN:
+            found += [f"{page.relative_to(ROOT)}: {riddle[0]}" for riddle in RIDDLES.finditer(text)]
+    assert found == []
 
 
 FIGURES = [page for page in PAGES if re.search(BENCHMARK, page.read_text("utf-8"))]

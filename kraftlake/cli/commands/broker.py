@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    "Be a broker: of a lake's cluster, or of a real one, where it keeps replicas and serves nobody.",
+    "Be a broker: of a lake's cluster, or of a real one, where it keeps replicas and serves no client.",
     source=False,
     answers=False,
 )
@@ -67,7 +67,7 @@ def broker(
     It registers, follows the metadata log, fetches from the leaders, is taken into ISRs, and leaves in a controlled
     way. Its directories are those of a Kafka broker: one with the same node.id can be started on them.
 
-    There it serves nobody: a partition that it leads is unavailable. Put it last in the lists of replicas. Elected
+    There it serves no client: a partition that it leads is unavailable. Put it last in the lists of replicas. Elected
     nevertheless, it leaves, so that another replica leads; where no other one is in sync, it stays and says so.
     A second Ctrl-C ends it without waiting for the controllers, with exit code 1.
     It logs what it does on stderr.

@@ -47,7 +47,7 @@ def doctor(
     and the leader says which voters lag behind or have stopped fetching.
 
     The exit code is 0 for a healthy cluster, where there is nothing or notes (info) only, 3 where something critical or
-    a warning was found, 1 where the state of the cluster can't be told.
+    a warning was found, 1 where the state of the cluster is unknown.
 
     Examples:
         # one look at everything

@@ -88,7 +88,7 @@ def undo(
     refuses a step.
 
     Examples:
-        # what somebody has done to one topic since a minute
+        # what has been done to one topic since an offset
         kraftlake undo {SAMPLE} --to 3000 --topic t-10-k3m
         # the ACLs that were there, as commands of Kafka's own tools
         kraftlake undo {SAMPLE} --to 4000 --kind acl --as commands

@@ -32,7 +32,7 @@ def following_options(when: str) -> Decorator:
         option(
             "--include-uncommitted",
             is_flag=True,
-            help=f"{when}take every whole batch, also those that a new leader may still replace.",
+            help=f"{when}take every whole batch, also batches that a new leader may still replace.",
         ),
         option(
             "--quorum",

@@ -8,6 +8,7 @@ from kraftlake.delta.faults import place_of
 from kraftlake.delta.topics.widening_change import WideningChange
 from kraftlake.image.short_repr import counted
 from kraftlake.image.topics.topics_image import PACK_FROM, TopicsImage
+from kraftlake.kernels.record_types import TOPIC
 from kraftlake.records.metadata_records import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -111,7 +112,7 @@ class TopicsDelta:
 
         That is so if it contradicts the state, or may name a topic that the change does not have yet.
         """
-        if self._kept or (self._change is None and not self.image.is_empty()):
+        if self._kept or (self._change is None and value[1] != TOPIC and not self.image.is_empty()):
             return False
         return self._merged().replay_value(value)
 

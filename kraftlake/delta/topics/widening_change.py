@@ -8,10 +8,11 @@ from kraftlake.image.topics.packed_partitions import PackedPartitions
 from kraftlake.image.topics.some_topics import packed_alone
 from kraftlake.image.topics.topic_image import TopicImage
 from kraftlake.image.topics.topics_image import TopicsImage
-from kraftlake.kernels.record_types import CHANGE, PARTITION
+from kraftlake.kernels.record_types import CHANGE, PARTITION, TOPIC
 from kraftlake.records.metadata_records import ClearElrRecord, TopicRecord
+from kraftlake.records.serde import decode_value
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 from kraftlake.runtime.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -78,21 +79,29 @@ class WideningChange:
 
     def replay_value(self, value: bytes) -> bool:
         """See `TopicsDelta.replay_value`."""
-        if not (self.alone is None or self._is_of_known_topic(value) or self.image.is_empty()):
-            return False
-        if self.alone is None or self.bulk is None:
+        if self.alone is None or self.image.is_empty():
             return self.of_all().replay_value(value)
-        if not self.bulk.replay_value(value):
+        if not self._is_of_known_topic(value):
+            return False
+        if self.bulk is None:
+            self._begin(bulk_change.BulkChange(packed_alone(())))
+        if not self._current().replay_value(value):
             return False
         self._taken.append(value)
         return True
 
     def _is_of_known_topic(self, value: bytes) -> bool:
-        """Whether a value is of a partition whose topic the change has, or is new."""
-        if self.bulk is None or self.alone is None or value[1] not in (PARTITION, CHANGE):
+        """Whether a value is of a topic that the change has, or that the image has not."""
+        assert self.alone is not None, "it is of some topics"
+        if value[1] in (PARTITION, CHANGE):
+            topic_id = Uuid(value[7:23])
+            is_new = self.bulk is not None and self.image.get_topic_by_id(topic_id) is None
+            return is_new or topic_id in self.alone
+        try:
+            named = self._named_by([decode_value(value).message]) if value[1] == TOPIC else None
+        except CorruptDataError:
             return False
-        topic_id = Uuid(value[7:23])
-        return topic_id in self.alone or self.image.get_topic_by_id(topic_id) is None
+        return named is not None and named.keys() <= self.alone.keys()
 
     def _of(self, records: list[Any]) -> BulkChange:
         """The change that takes records: of the topics that they name, and of those before, or of all."""

@@ -70,7 +70,7 @@ class TopicsImage:
 
     def is_empty(self) -> bool:
         """Whether there is no topic."""
-        return self.topic_count == 0
+        return (self.topic_count if self._overlaid else self._base.table.topic_count) == 0
 
     def get_topic(self, name: str) -> TopicImage | None:
         """The topic of that name."""

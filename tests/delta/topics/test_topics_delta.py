@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.delta.topics.local_replica_changes import local_changes_to_json
+from kraftlake.delta.topics.record_values import values_of
 from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.metadata_image import MetadataImage, image_to_json
 from kraftlake.image.provenance import MetadataProvenance
@@ -59,8 +60,8 @@ def one_by_one(image, records):
     return delta, faults
 
 
-def kept(image, records, looks):
-    """The same, but that nobody looks before a record whose offset is in `looks`."""
+def kept(image, records, looks, values=()):
+    """The same, but that nobody looks before a record whose offset is in `looks`; of those in `values`, the values."""
     delta, faults = MetadataDelta(image), []
 
     def until_done(what):
@@ -75,6 +76,8 @@ def kept(image, records, looks):
                     return None
 
     for offset, record in enumerate(records):
+        if offset in values and all(map(delta.replay_value, values_of([record])[0] or [b""])):
+            continue
         until_done(lambda record=record, offset=offset: delta.keep(record, offset))
         if offset in looks and delta.topics_delta is not None:
             until_done(delta.topics_delta.merge)
@@ -113,12 +116,15 @@ def base_of(records, packed):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the same for every example
-@given(before=RECORDS, records=RECORDS, looks=st.sets(st.integers(0, 39), max_size=4), packed=st.booleans())
-def test_records_that_wait_for_a_look_make_what_one_by_one_makes(many, before, records, looks, packed):
+@given(
+    before=RECORDS, records=RECORDS, looks=st.sets(st.integers(0, 39), max_size=4), packed=st.booleans(),
+    values=st.sets(st.integers(0, 39)),
+)  # fmt: skip
+def test_records_that_wait_for_a_look_make_what_one_by_one_makes(many, before, records, looks, *, packed, values):
     base = base_of(before, packed)
     form = image_to_json(base)
     expected, faults = one_by_one(base, records)
-    delta, met = kept(base, records, looks)
+    delta, met = kept(base, records, looks, values)
     assert met == faults
     assert outcome(delta) == outcome(expected)
     assert image_to_json(base) == form, "an image never changes"
@@ -187,6 +193,27 @@ def test_many_records_are_merged_in_one_pass_without_objects():
     assert delta.replay_remove_topic(r.RemoveTopicRecord(topic_id=uuid_of(5))) == "foo"
     assert is_of_all(delta)
     assert delta.apply() == TopicsImage.EMPTY
+
+
+def test_values_of_a_created_topic_need_no_records():
+    base = base_of(WHOLE, packed=True)
+    delta = MetadataDelta(base, of_log=True)
+    values, error = values_of(MANY)
+    assert error is None
+    assert all(map(delta.replay_value, values))
+    assert (
+        delta.apply(HERE).topics.get_topic("foo").partitions == as_image(base, MANY).topics.get_topic("foo").partitions
+    )
+    taken, _ = values_of(
+        [r.TopicRecord(name="t1", topic_id=uuid_of(6)), r.TopicRecord(name="t7", topic_id=uuid_of(1001))]
+    )
+    before = delta.apply(HERE)
+    assert not any(map(delta.replay_value, taken))
+    assert delta.apply(HERE) == before
+
+
+def as_image(base, records):
+    return one_by_one(base, records)[0].apply(HERE)
 
 
 def test_several_changes_of_a_partition_are_one_local_change():

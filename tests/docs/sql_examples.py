@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.replay.imports.import_log import import_source
-from tests.tables.sample_log import SAMPLE
+from tests.docs.conftest import make_sample_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,16 +40,6 @@ def sql_examples() -> Iterator[SqlExample]:
             yield SqlExample(page.name, number, block["sql"], block["answer"])
 
 
-def sample_lake(path: Path, spark: SparkSession) -> Path:
-    """A lake of the sample with every derived table."""
-    from kraftlake.spark_jobs import run_job
-
-    import_source(SAMPLE, path)
-    for job in ("all", "records"):
-        run_job(job, path, spark=spark)
-    return path
-
-
 def answer(spark: SparkSession, sql: str, lake: Path) -> str:
     """What Spark shows."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -63,7 +52,8 @@ def main() -> None:
 
     spark = spark_session("answers")
     with tempfile.TemporaryDirectory() as folder:
-        lake = sample_lake(Path(folder) / "lake", spark)
+        lake = Path(folder) / "lake"
+        make_sample_lake(lake)
         for page in sorted({example.page for example in sql_examples()}):
             text = (DOCS / page).read_text("utf-8")
             text = _BLOCK.sub(lambda m: f"```sql\n{m['sql']}```\n\n```text\n{answer(spark, m['sql'], lake)}```", text)

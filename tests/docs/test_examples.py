@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from PIL import Image
 
-from kraftlake.replay.imports.import_log import import_source
 from tests.docs.sql_examples import DOCS
-from tests.tables.history.folding import run_to_end
-from tests.tables.sample_log import SAMPLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("example") / "LAKE"
-    import_source(SAMPLE, path)
-    run_to_end(path)
-    return path
-
-
 @pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")  # of matplotlib
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_it_runs_and_draws_the_picture_that_the_page_shows(lake: Path, example: Path) -> None:
+def test_it_runs_and_draws_the_picture_that_the_page_shows(
+    own_lake: Path, example: Path, spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
     program = example.read_text("utf-8")
     assert program.startswith("# %%")
-    done = subprocess.run(
-        [sys.executable, "-"], input=program, cwd=lake.parent, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout == "93 reigns of 11 partitions\n"
-    drawn, shown = (size_of(path) for path in (lake.parent / "history.webp", DOCS / "images" / "history.webp"))
+    exec(compile(program.replace("spark.stop()", ""), example.name, "exec"), {"__name__": "example"})
+    assert capfd.readouterr().out == "93 reigns of 11 partitions\n"
+    drawn, shown = (size_of(path) for path in (Path("history.webp"), DOCS / "images" / "history.webp"))
     assert drawn == shown
-    assert (lake.parent / "history.webp").stat().st_size > 20_000
+    assert Path("history.webp").stat().st_size > 20_000
 
 
 def size_of(picture: Path) -> tuple[int, int]:

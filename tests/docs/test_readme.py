@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.running import DIRECTORY, ROOT, run
+from tests.cli.running import ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 README = (ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.mark.spark
 def test_the_spark_example_prints_what_its_comments_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own_lake: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    run("import", DIRECTORY, tmp_path / "LAKE")
-    run("tables", tmp_path / "LAKE", "partition_history")
-    monkeypatch.chdir(tmp_path)
-    exec(compile(example.replace('"LAKE', f'"{tmp_path}/LAKE'), "README.md", "exec"), {})
+    exec(compile(example.replace('"LAKE', f'"{own_lake}'), "README.md", "exec"), {})
     said = re.findall(r"^print.*# (.+)$", example, re.MULTILINE)
     assert said
     assert capsys.readouterr().out.splitlines()[-len(said) :] == said

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.docs.sql_examples import DOCS, SqlExample, answer, sample_lake, sql_examples
+from tests.docs.sql_examples import DOCS, SqlExample, answer, sql_examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,24 +17,11 @@ if TYPE_CHECKING:
 EXAMPLES = list(sql_examples())
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    from pyspark import SparkContext
-
-    from kraftlake.spark_jobs import spark_session
-
-    shared = SparkContext._active_spark_context is not None
-    session = spark_session("kraftlake tests")
-    zone = session.conf.get("spark.sql.session.timeZone")
-    yield session
-    session.conf.set("spark.sql.session.timeZone", zone)
-    if not shared:
-        session.stop()
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
-    return sample_lake(tmp_path_factory.mktemp("docs") / "lake", spark)
+@pytest.fixture(scope="module", autouse=True)
+def _zone_as_before(spark: SparkSession) -> Iterator[None]:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", zone)
 
 
 def test_there_are_examples_of_several_pages() -> None:
@@ -44,22 +31,22 @@ def test_there_are_examples_of_several_pages() -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: f"{e.page}-{e.number}")
-def test_the_answer_is_the_one_in_the_docs(spark: SparkSession, lake: Path, example: SqlExample) -> None:
+def test_the_answer_is_the_one_in_the_docs(spark: SparkSession, sample_lake: Path, example: SqlExample) -> None:
     assert example.answer is not None, "an example has its answer behind it: python -m tests.docs.sql_examples"
-    assert answer(spark, example.sql, lake) == example.answer
+    assert answer(spark, example.sql, sample_lake) == example.answer
 
 
 @pytest.mark.spark
-def test_the_tables_are_read_without_spark_as_the_page_says(lake: Path) -> None:
+def test_the_tables_are_read_without_spark_as_the_page_says(sample_lake: Path) -> None:
     page = (DOCS / "history-sql.md").read_text("utf-8").partition("Without Spark,")[2]
     program = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0]
     made: dict[str, Any] = {}
-    exec(program.replace('"LAKE/', f'"{lake}/'), made)
+    exec(program.replace('"LAKE/', f'"{sample_lake}/'), made)
     assert made["rows"].count_rows() == len(made["history"].to_pandas())
 
 
 @pytest.mark.spark
-def test_what_was_so_at_an_offset_is_asked_of_python_as_the_page_says(spark: SparkSession, lake: Path) -> None:
+def test_what_was_so_at_an_offset_is_asked_of_python_as_the_page_says(spark: SparkSession, sample_lake: Path) -> None:
     page = (DOCS / "history-sql.md").read_text("utf-8").partition("## What was the whole cluster at an offset?")[2]
     (program,) = re.findall(r"```python\n(.*?)```", page.partition("\n## ")[0], flags=re.DOTALL)
-    exec(program.replace('"LAKE"', repr(str(lake))), {"__name__": "example", "spark": spark})
+    exec(program.replace('"LAKE"', repr(str(sample_lake))), {"__name__": "example", "spark": spark})

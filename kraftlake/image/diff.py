@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
-from itertools import chain, starmap
-from operator import attrgetter
+from itertools import chain, compress, starmap
+from operator import attrgetter, is_not
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import attrs
@@ -54,18 +54,6 @@ class FieldChange:
     after: Any = attrs.field(repr=False)
 
 
-_MutableChange: Any = mutable_class(FieldChange)
-_new: Any = object.__new__
-
-
-def _field_change(field: str, before: Any, after: Any) -> FieldChange:
-    """A FieldChange, built fast: a diff makes many."""
-    made = _new(_MutableChange)
-    made.field, made.before, made.after = field, before, after
-    made.__class__ = FieldChange
-    return made  # type: ignore[no-any-return]
-
-
 @attrs.frozen(kw_only=True, weakref_slot=False)
 class EntryChange:
     """One broker, topic, partition, … that was added, removed or changed.
@@ -105,6 +93,19 @@ class EntryChange:
         values = (c.after if self.kind == "added" else c.before for c in entry.fields)
         shown = (f"{change.field} {_text(value)}" for change, value in zip(entry.fields, values, strict=True))
         return f"{self.key} {self.kind}: {', '.join(shown)}"
+
+
+_MutableField: Any = mutable_class(FieldChange)
+_MutableEntry: Any = mutable_class(EntryChange)
+_new: Any = object.__new__
+
+
+def _field_change(field: str, before: Any, after: Any) -> FieldChange:
+    """A FieldChange, built fast: a diff makes many."""
+    made = _new(_MutableField)
+    made.field, made.before, made.after = field, before, after
+    made.__class__ = FieldChange
+    return made  # type: ignore[no-any-return]
 
 
 @attrs.frozen(kw_only=True)
@@ -185,9 +186,11 @@ class Entries(Generic[K, V]):
             secret: frozenset[str] = _NO_SECRETS
             if self.is_secret is not None:
                 secret = frozenset(change.field for change in fields if self.is_secret(key, change.field))
-            yield EntryChange(
-                part=self.part, kind=kind, path=path, key=self.separator.join(path), fields=fields, secret=secret
-            )
+            made = _new(_MutableEntry)  # built fast, as fields are
+            made.part, made.kind, made.path, made.key = self.part, kind, path, self.separator.join(path)
+            made.fields, made.secret = fields, secret
+            made.__class__ = EntryChange
+            yield made
 
     def _fields(self, old: V | None, new: V | None) -> tuple[FieldChange, ...]:
         """The fields that differ, or all of an entry that was added or removed."""
@@ -203,9 +206,8 @@ class Entries(Generic[K, V]):
 
 def diff_images(before: MetadataImage, after: MetadataImage) -> ImageDiff:
     """The changes between two images. Objects that both images share are not compared."""
-    changes = chain.from_iterable(
-        [diff(before, after) for part, diff in _DIFFS.values() if getattr(before, part) is not getattr(after, part)]
-    )
+    diffs = compress(_DIFFS.values(), map(is_not, _PARTS_OF(before), _PARTS_OF(after)))
+    changes = chain.from_iterable([diff(before, after) for _, diff in diffs])
     return ImageDiff(from_offset=before.offset, to_offset=after.offset, changes=tuple(changes))
 
 
@@ -338,6 +340,9 @@ _DIFFS: Final[Mapping[str, tuple[str, Callable[..., Iterable[EntryChange]]]]] = 
 A function finds the changes of two images, of some keys if not of all; partitions are found with topics.
 """
 
+
+_PARTS_OF: Final[Callable[[MetadataImage], tuple[Any, ...]]] = attrgetter(*[part for part, _ in _DIFFS.values()])
+"""The parts of an image, one for each of these functions."""
 
 _WITH_AN_ORDER: Final = (int, str, ConfigResource)
 

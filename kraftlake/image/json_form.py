@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import compress
-from operator import attrgetter, eq, is_not
+from operator import attrgetter, is_not
 from typing import Any, Final
 
 import attrs
@@ -81,13 +81,13 @@ class JsonForm:
 
     def changes(self, old: Any, new: Any) -> list[tuple[str, Any, Any]]:
         """Key, old and new JSON value of each attribute in which two objects differ."""
-        mine, theirs, found = self._values(old), self._values(new), list[tuple[str, Any, Any]]()
-        for place in compress(range(len(mine)), map(is_not, mine, theirs)):
-            one, two = mine[place], theirs[place]
-            if not eq(one, two):  # rpds' != says that maps are equal where one value is
-                key, make = self._fields[place]
-                found.append((key, one, two) if make is None else (key, make(one), make(two)))
-        return found
+        mine, theirs = self._values(old), self._values(new)
+        values = compress(zip(self._fields, mine, theirs, strict=True), map(is_not, mine, theirs))
+        return [
+            (key, one, two) if make is None else (key, make(one), make(two))
+            for (key, make), one, two in values
+            if not one == two  # noqa: SIM201 - rpds' != says that maps are equal where one value is
+        ]
 
 
 _KEYS: Final = {"supported_features": "features"}

@@ -21,6 +21,10 @@ from kraftlake.diagnosis.undo.journal import Journal
 from kraftlake.diagnosis.undo.step import Action, StepClass
 from kraftlake.protocol.describe import OtherClusterError
 from kraftlake.runtime.errors import UsageError
+from tests.at_least_one import at_least_one
+from tests.cli.running import run
+from tests.diagnosis.undo.test_tool_commands import told_by_script
+from tests.interop.kafka_tools import KafkaTools
 from tests.kafka_node import KafkaNode, started_node
 from tests.waiting import wait_for
 
@@ -212,3 +216,79 @@ def test_what_the_cluster_refuses_is_told_before_anything_is_changed(node: Kafka
         with pytest.raises(ApplyError, match=r"retention\.ms|Invalid value"):
             apply_plan(plan, source, at, journal=tmp_path / "journal", pace=FAST, classes=[*StepClass])
     assert [one.path for one in source.drift(kraftlake.open(node.controller)).changes] == []
+
+
+TOOLS = {
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
+    "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+}
+
+
+def make_everything(client: AdminClient) -> None:
+    """A state with each kind of entry, and with names and values that a shell would take apart."""
+    done(
+        client.create_topics(
+            [NewTopic("a.b-c", 2, 1, config={"cleanup.policy": "compact,delete"}), NewTopic("axb-c", 1, 1)]
+        )
+    )
+    set_configs(client, ck.ResourceType.TOPIC, "axb-c", follower_replication_throttled_replicas="*", retention_ms="5")
+    set_configs(client, ck.ResourceType.BROKER, "1", log_retention_ms="600000")
+    rules = [
+        ck.AclBinding(kind, name, pattern, principal, host, operation, permission)
+        for kind, name, pattern, principal, host, operation, permission in (
+            (ck.ResourceType.TOPIC, "p-", ck.ResourcePatternType.PREFIXED, "User:CN=a b,O=c$d", "10.0.0.1", 10, 3),
+            (ck.ResourceType.GROUP, "*", ck.ResourcePatternType.LITERAL, "User:it's", "*", 3, 2),
+            (ck.ResourceType.BROKER, "kafka-cluster", ck.ResourcePatternType.LITERAL, "User:*", "*", 12, 3),
+            (ck.ResourceType.TRANSACTIONAL_ID, "t x", ck.ResourcePatternType.LITERAL, "User:e", "*", 4, 3),
+        )
+        for operation, permission in [(ck.AclOperation(operation), ck.AclPermissionType(permission))]
+    ]
+    done(client.create_acls(rules))
+
+
+def set_by_tools(node: KafkaNode, tools: KafkaTools, *, added: bool) -> None:
+    """Quotas, and a default config of all brokers, which the client has no names for."""
+    clients = ("--entity-type", "clients", "--entity-default")
+    everything = (
+        ("producer_byte_rate", "--entity-type", "users", "--entity-name", "u-1", *clients),
+        ("consumer_byte_rate", "--entity-type", "users", "--entity-default"),
+        ("connection_creation_rate", "--entity-type", "ips", "--entity-name", "10.0.0.9"),
+        ("log.cleaner.threads", "--entity-type", "brokers", "--entity-default"),
+    )
+    for key, *entity in everything:
+        change = ["--add-config", f"{key}=2"] if added else ["--delete-config", key]
+        said = tools.run(TOOLS["kafka-configs.sh"], "--bootstrap-server", node.bootstrap, "--alter", *entity, *change)
+        assert said.code == 0, said
+
+
+def test_the_commands_of_recreate_make_an_equal_cluster_by_kafkas_tools(node: KafkaNode, tmp_path: Path) -> None:
+    clean(node)
+    tools = KafkaTools()
+    try:
+        make_everything(node.admin)
+        set_by_tools(node, tools, added=True)
+        then = kraftlake.open(node.controller).end_offset - 1
+        source = kraftlake.open(node.controller)
+        assert {one.change.part for one in source.drift(source, 5, then).changes} >= {
+            "topics",
+            "configs",
+            "acls",
+            "clientQuotas",
+        }
+        clean(node)
+        set_by_tools(node, tools, added=False)
+        set_configs(node.admin, ck.ResourceType.BROKER, "1", log_retention_ms=None)
+        script = run("recreate", node.controller, "--at", then, "--as", "commands").stdout
+        for at, command in at_least_one(enumerate(told_by_script(tmp_path, script, node.bootstrap))):
+            given = tmp_path / f"input-{at}"
+            given.write_text(command["input"] or "")
+            words = [str(given) if word == "/dev/stdin" else word for word in command["words"]]
+            said = tools.run(TOOLS[command["tool"]], *words)
+            assert said.code == 0, (command, said)
+    finally:
+        tools.close()
+    now = kraftlake.open(node.controller)
+    assert [one.change.describe() for one in now.drift(now, None, then).changes] == []

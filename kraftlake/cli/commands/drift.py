@@ -118,5 +118,5 @@ def _described(
     image = call.replay(opened, at).image
     call.note_ignored(image)
     provenance = image.provenance.to_json()
-    facts = {"path": opened.path, "clusterId": opened.cluster_id}
+    facts = {"path": source, "clusterId": opened.cluster_id}
     return describe(image, also=also), facts | {key: provenance[key] for key in ("offset", "timestamp")}

@@ -29,19 +29,28 @@ printf '\036' >>told
 
 
 def told_by(tmp_path: Path, *steps: Step) -> list[dict]:
+    """What the tools are given by the script of some steps."""
+    told = told_by_script(tmp_path, "\n".join(script_of(steps)) + "\n")
+    for one in told:
+        assert one["words"][:2] == ["--bootstrap-server", "b:9092"]
+        one["words"] = one["words"][2:]
+    return told
+
+
+def told_by_script(tmp_path: Path, script: str, bootstrap: str = "b:9092") -> list[dict]:
+    """The tool, words and input of each command that a script runs."""
     for tool in TOOLS:
         file = tmp_path / f"kafka-{tool}.sh"
         file.write_text(_TOOL)
         file.chmod(0o755)
-    (tmp_path / "script").write_text("\n".join(script_of(steps)) + "\n")
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "BOOTSTRAP": "b:9092"}
+    (tmp_path / "script").write_text(script)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "BOOTSTRAP": bootstrap}
     subprocess.run(["sh", "script"], cwd=tmp_path, env=environment, check=True, stdin=subprocess.DEVNULL)
     assert not (tmp_path / "HACKED").exists()
     told = []
     for one in (tmp_path / "told").read_text().split("\x1e")[:-1]:
-        _, *words, given = one.split("\x1f")
-        assert words[:2] == ["--bootstrap-server", "b:9092"]
-        told.append({"words": words[2:], "input": given or None})
+        tool, *words, given = one.split("\x1f")
+        told.append({"tool": tool, "words": words, "input": given or None})
     return told
 
 

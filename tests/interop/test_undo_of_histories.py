@@ -1,0 +1,173 @@
+"""Random histories of a real cluster of three nodes, undone to random moments; its clients read what comes out."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import admin as ck
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+import kraftlake
+from kraftlake.diagnosis.undo.apply_plan import apply_plan
+from kraftlake.diagnosis.undo.step import Action, StepClass
+from tests.at_least_one import at_least_one
+from tests.interop.test_undo_on_kafka import AUTHORIZED, FAST, acl, done, set_configs
+from tests.kafka_node import KafkaNode, started_nodes
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: three nodes, fifty times"),
+]
+
+CHANGES, MOMENTS = 200, 50
+TOPICS = [f"t-{number}" for number in range(8)]
+USERS = ["alice", "bob", "carol"]
+"""Small pools of names, so that things are changed, deleted and made again."""
+
+
+_DYNAMIC = (ck.ConfigSource.DYNAMIC_TOPIC_CONFIG.value, ck.ConfigSource.DYNAMIC_BROKER_CONFIG.value)
+
+
+class History:
+    """Makes random changes by a client of Kafka's, and reads the cluster by it."""
+
+    def __init__(self, client: AdminClient, seed: int) -> None:
+        self._client = client
+        self._random = random.Random(seed)
+        self._brokers = [1, 2, 3]
+
+    def change(self) -> None:
+        """Make one change that the cluster takes."""
+        kinds: list[Callable[[], None]] = [
+            self._create, self._create, self._delete, self._grow, self._configure, self._configure, self._allow,
+            self._allow, self._revoke, self._configure_broker, self._set_scram,
+        ]  # fmt: skip
+        self._random.choice(kinds)()
+
+    def _topics(self) -> dict[str, Any]:
+        topics = self._client.list_topics(timeout=30).topics
+        return {name: topic for name, topic in topics.items() if not name.startswith("__")}
+
+    def _create(self) -> None:
+        missing = [name for name in TOPICS if name not in self._topics()]
+        if missing:
+            factor = self._random.randint(1, 3)
+            assignment = [self._random.sample(self._brokers, factor) for _ in range(self._random.randint(1, 4))]
+            configs = {"retention.ms": "600000"} if self._random.random() < 0.5 else {}
+            topic = NewTopic(
+                self._random.choice(missing), len(assignment), replica_assignment=assignment, config=configs
+            )
+            done(self._client.create_topics([topic]))
+
+    def _delete(self) -> None:
+        topics = self._topics()
+        if len(topics) > 2:
+            done(self._client.delete_topics([self._random.choice(sorted(topics))]))
+
+    def _grow(self) -> None:
+        topics = self._topics()
+        if topics:
+            name = self._random.choice(sorted(topics))
+            count = len(topics[name].partitions) + 1
+            if count < 8:
+                done(self._client.create_partitions([NewPartitions(name, count)]))
+
+    def _configure(self) -> None:
+        topics = self._topics()
+        if topics:
+            value = self._random.choice(["compact", "delete", "compact,delete", None])
+            name = self._random.choice(sorted(topics))
+            set_configs(self._client, ck.ResourceType.TOPIC, name, cleanup_policy=value)
+
+    def _configure_broker(self) -> None:
+        value = self._random.choice(["400000", "500000", None])
+        broker = str(self._random.choice(self._brokers))
+        set_configs(self._client, ck.ResourceType.BROKER, broker, log_segment_delete_delay_ms=value)
+
+    def _acl(self) -> ck.AclBinding:
+        operation = self._random.choice([ck.AclOperation.READ, ck.AclOperation.WRITE])
+        return acl(f"User:{self._random.choice(USERS)}", operation, deny=self._random.random() < 0.3)
+
+    def _allow(self) -> None:
+        done(self._client.create_acls([self._acl()]))
+
+    def _revoke(self) -> None:
+        one = self._acl()
+        wanted = ck.AclBindingFilter(
+            one.restype, one.name, one.resource_pattern_type, one.principal, one.host, one.operation,
+            one.permission_type,
+        )  # fmt: skip
+        done(self._client.delete_acls([wanted]))
+
+    def _set_scram(self) -> None:
+        user = self._random.choice(USERS)
+        info = ck.ScramCredentialInfo(ck.ScramMechanism.SCRAM_SHA_256, 4096)
+        done(self._client.alter_user_scram_credentials([ck.UserScramCredentialUpsertion(user, info, b"secret")]))
+
+    def reading(self) -> set[tuple[Any, ...]]:
+        """Everything that the client tells: topics with their replicas, dynamic configs, ACLs."""
+        topics = self._topics()
+        told: set[tuple[Any, ...]] = set()
+        for name, topic in topics.items():
+            replicas = tuple(tuple(topic.partitions[number].replicas) for number in sorted(topic.partitions))
+            told.add(("topic", name, replicas))
+        asked = [[ck.ConfigResource(ck.ResourceType.TOPIC, name) for name in topics]]
+        asked += [[ck.ConfigResource(ck.ResourceType.BROKER, str(broker))] for broker in self._brokers]
+        futures = [one for resources in asked if resources for one in self._client.describe_configs(resources).items()]
+        for resource, future in futures:
+            for entry in future.result(timeout=60).values():
+                if entry.source in _DYNAMIC:
+                    told.add(("config", resource.restype.name, resource.name, entry.name, entry.value))
+        any_ = ck.AclBindingFilter(
+            ck.ResourceType.ANY, None, ck.ResourcePatternType.ANY, None, None, ck.AclOperation.ANY,
+            ck.AclPermissionType.ANY,
+        )  # fmt: skip
+        for rule in self._client.describe_acls(any_).result(timeout=60):
+            told.add(("acl", rule.principal, rule.operation.name, rule.permission_type.name, rule.name))
+        return told
+
+
+def settled(history: History) -> set[tuple[Any, ...]]:
+    """A reading that two requests agree on: brokers learn of a change one after another."""
+    before = history.reading()
+    while True:
+        time.sleep(0.3)
+        now = history.reading()
+        if now == before:
+            return now
+        before = now
+
+
+def without_partial(told: set[tuple[Any, ...]], partial: set[str]) -> set[tuple[Any, ...]]:
+    return {one for one in told if not (one[0] == "topic" and one[1] in partial)}
+
+
+def test_a_random_history_is_undone_to_random_moments(tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(2**32)
+    roles = dict.fromkeys((1, 2, 3), "broker,controller")
+    with started_nodes(tmp_path, roles, settings=AUTHORIZED) as nodes:
+        node: KafkaNode = nodes[1]
+        quorum = ",".join(one.controller for one in nodes.values())
+        history, moments = History(node.admin, seed), []
+        for at in range(CHANGES):
+            history.change()
+            if at % max(1, CHANGES // (2 * MOMENTS)) == 0:
+                told = settled(history)
+                moments.append((kraftlake.open(quorum).end_offset - 1, told))
+        random.Random(seed).shuffle(moments)
+        for number, (then, told) in at_least_one(enumerate(moments[:MOMENTS])):
+            source = kraftlake.open(quorum)
+            plan = source.plan_undo(then)
+            on = node.bootstrap if number % 2 else quorum
+            found = apply_plan(plan, source, on, journal=tmp_path / "journal", pace=FAST, classes=[*StepClass])
+            excused = {step.path for step in plan.steps if step.action is Action.NONE}
+            assert {one.path for one in found.left.changes} <= excused, f"seed {seed}, moment {number}"
+            partial = {path.removeprefix("topic/") for path in excused if path.startswith("topic/")}
+            now, wanted = (without_partial(one, partial) for one in (settled(history), told))
+            assert now == wanted, f"seed {seed}, moment {number}"

@@ -171,7 +171,10 @@ def _use(key: ConfigKey) -> str:
 def metrics_page() -> str:
     """The metrics that `kraftlake follow` serves."""
     rows = [(f"`{name}`", text) for name, text in metrics_of_follow()]
-    served = "What `kraftlake follow --metrics` serves in Prometheus' text form, each with the label `cluster`."
+    served = (
+        "What `kraftlake follow` serves in Prometheus' text form where its file has the section `[metrics]`, each with "
+        "the label `cluster`: [following many clusters](../following.md#following-many-clusters)."
+    )
     return "\n\n".join(["# Metrics", served, _table(("metric", "meaning"), rows)]) + "\n"
 
 

@@ -20,18 +20,29 @@ CALL = r"^(?:\$ )?(kraftlake [^\n]*)$"
 
 
 def command_lines() -> Iterator[tuple[str, str]]:
-    """The page and the line of a call: in a block, fenced or indented by four spaces; or in a sentence."""
+    """The page and the line of a call: in a block, fenced or indented by four spaces."""
     for page in PAGES:
         if page.parent.name != GENERATED:
             text = page.read_text("utf-8").replace("\\\n", " ")
             fenced = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
             for line in [*re.findall(CALL, fenced, re.MULTILINE), *re.findall(f"^    {CALL[1:]}", text, re.MULTILINE)]:
                 yield page.name, line.partition("  #")[0].partition(" # ")[0].strip()
-            for line in re.findall(r"`(kraftlake [^`]+)`", text):
-                yield page.name, " ".join(line.split())
 
 
-LINES = sorted(line for line in {*command_lines()} if not re.match(r"kraftlake ([A-Z]+|spark [A-Z]+)\b", line[1]))
+def named_calls() -> Iterator[tuple[str, str]]:
+    """The page and each call in a sentence, with `kraftlake` or without it where it has an option."""
+    names = "|".join(re.escape(name) for name in application.commands)
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+        for span in re.findall(r"`([^`]+)`", text):
+            line = " ".join(span.split())
+            if line.startswith("kraftlake ") or re.match(rf"(?:{names}) (?:[^`]* )?--[a-z]", line):
+                yield page.name, f"kraftlake {line.removeprefix('kraftlake ')}"
+
+
+LINES = sorted(
+    line for line in {*command_lines(), *named_calls()} if not re.match(r"kraftlake ([A-Z]+|spark [A-Z]+)\b", line[1])
+)
 """The calls but for those with a placeholder for the command."""
 
 

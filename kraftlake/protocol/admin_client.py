@@ -115,6 +115,11 @@ class AdminClient:
 
         return self._leader.ask([*self._named, *self._addresses], ask)
 
+    def offers(self, api: str, versions: range) -> bool:
+        """Whether the node that is asked offers an API. Raises NodeError."""
+        found: bool = self._leader.ask(self._addresses, lambda node: node.offers(api, versions))
+        return found
+
     def prepare(self) -> None:
         """Connect to a node, which is checked. Raises NodeError, OtherClusterError."""
         self._leader.ask(self._addresses, lambda node: node.address)

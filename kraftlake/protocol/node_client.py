@@ -88,6 +88,11 @@ class NodeClient:
         lowest, highest = self._prepared().get(api_key, (0, -1))
         return range(lowest, highest + 1)
 
+    def offers(self, name: str, versions: range) -> bool:
+        """Whether the node offers the API `name` in one of the versions. Raises NodeError."""
+        offered = self.versions_of(_api_key(name, versions))
+        return max(offered.start, versions.start) < min(offered.stop, versions.stop)
+
     def ask(self, name: str, versions: range, make: Callable[[Any], Any], *, timeout: float | None = None) -> Any:
         """Send a request of the API `name` (`describe_quorum`); returns the response in kio's class.
 
@@ -95,7 +100,7 @@ class NodeClient:
         version, and makes the request. `timeout` (seconds) replaces the connection's for this request. Raises NodeError
         without a common version, or if the node does not answer.
         """
-        api_key = import_module(f"kio.schema.{name}.v{versions[0]}.request").__dict__[_class_name(name)].__api_key__
+        api_key = _api_key(name, versions)
         module = f"kio.schema.{name}.v{self._newest(api_key, versions, _class_name(name, ''))}"
         response = import_module(f"{module}.response").__dict__[_class_name(name, "Response")]
         return self._ask(make(import_module(f"{module}.request")), response, timeout=timeout)
@@ -209,6 +214,11 @@ class NodeClient:
     def _unreadable(self, what: str) -> NodeError:
         self.close()
         return NodeError(f"{self.address} does not speak Kafka's protocol: it sent {what}.")
+
+
+def _api_key(name: str, versions: range) -> int:
+    request = import_module(f"kio.schema.{name}.v{versions[0]}.request").__dict__[_class_name(name)]
+    return int(request.__api_key__)
 
 
 def _class_name(name: str, suffix: str = "Request") -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 import kraftlake
 from kraftlake.diagnosis.undo.apply_plan import apply_plan
-from kraftlake.diagnosis.undo.applying import ApplyError, Pace
+from kraftlake.diagnosis.undo.applying import ApplyError
 from kraftlake.diagnosis.undo.journal import Journal
 from kraftlake.diagnosis.undo.step import Action, StepClass
 from kraftlake.protocol.describe import OtherClusterError
@@ -24,47 +24,31 @@ from kraftlake.runtime.errors import UsageError
 from tests.at_least_one import at_least_one
 from tests.cli.running import run
 from tests.diagnosis.undo.test_tool_commands import told_by_script
+from tests.docs.undo_page import PAGE, SHOWN, printed_on, timeless
 from tests.interop.kafka_tools import KafkaTools
+from tests.interop.undone_nodes import AUTHORIZED, FAST, acl, clean, delete_all_acls, done, set_configs
 from tests.kafka_node import KafkaNode, started_node
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
-AUTHORIZED = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
+
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+KILLED_AFTER = range(1, 61, 2) if LONG else (3,)
+"""The numbers of steps after which the command is killed."""
+TOOLS = {
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
+    "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
 }
-FAST = Pace(rate=1000)
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     with started_node(tmp_path_factory.mktemp("node"), settings=AUTHORIZED) as running:
         yield running
-
-
-def done(futures: dict[Any, Any]) -> None:
-    for future in futures.values():
-        future.result(timeout=60)
-
-
-def acl(principal: str, operation: Any, *, deny: bool = False) -> ck.AclBinding:
-    permission = ck.AclPermissionType.DENY if deny else ck.AclPermissionType.ALLOW
-    return ck.AclBinding(
-        ck.ResourceType.TOPIC, "orders", ck.ResourcePatternType.LITERAL, principal, "*", operation, permission
-    )
-
-
-def set_configs(client: AdminClient, kind: Any, name: str, **values: str | None) -> None:
-    entries = [
-        ck.ConfigEntry(
-            key.replace("_", "."),
-            value,
-            incremental_operation=ck.AlterConfigOpType.DELETE if value is None else ck.AlterConfigOpType.SET,
-        )
-        for key, value in values.items()
-    ]
-    done(client.incremental_alter_configs([ck.ConfigResource(kind, name, incremental_configs=entries)]))
 
 
 def make_past(client: AdminClient) -> None:
@@ -130,26 +114,15 @@ def source_says(node: KafkaNode, then: int) -> list[str]:
     return [one.path for one in source.drift(source, None, then).changes]
 
 
-def delete_all_acls(client: AdminClient) -> None:
-    any_ = ck.AclBindingFilter(
-        ck.ResourceType.ANY, None, ck.ResourcePatternType.ANY, None, None, ck.AclOperation.ANY, ck.AclPermissionType.ANY
-    )
-    done(client.delete_acls([any_]))
-
-
-def clean(node: KafkaNode) -> None:
-    client = node.admin
-    names = [name for name in client.list_topics(timeout=10).topics if not name.startswith("__")]
-    if names:
-        done(client.delete_topics(names))
-    delete_all_acls(client)
-
-
 def test_the_command_goes_on_after_kill_9_and_ends_equal(node: KafkaNode, tmp_path: Path) -> None:
     clean(node)
     client = node.admin
     done(client.create_topics([NewTopic("orders", 1, 1)]))
-    done(client.create_acls([acl(f"User:u{number}", ck.AclOperation.READ) for number in range(12)]))
+    done(
+        client.create_acls(
+            [acl(f"User:u{number}", ck.AclOperation.READ) for number in range(2 * len(KILLED_AFTER) + 10)]
+        )
+    )
     then = kraftlake.open(node.controller).end_offset - 1
     delete_all_acls(client)
     journal = tmp_path / "journal"
@@ -158,7 +131,7 @@ def test_the_command_goes_on_after_kill_9_and_ends_equal(node: KafkaNode, tmp_pa
         "--journal", str(journal), "--rate", "20",
     ]  # fmt: skip
     killed = 0
-    for steps in (1, 4, 8):
+    for steps in KILLED_AFTER:
         with started(words) as process:
             await_lines(journal, '"read back"', steps)
             process.kill()
@@ -168,7 +141,7 @@ def test_the_command_goes_on_after_kill_9_and_ends_equal(node: KafkaNode, tmp_pa
     assert ended.returncode == 0, printed
     assert "equal: the cluster, read back whole, is what it was" in printed
     assert source_says(node, then) == []
-    assert killed == 3
+    assert killed == len(KILLED_AFTER)
 
 
 def started(words: list[str]) -> subprocess.Popen[str]:
@@ -218,15 +191,6 @@ def test_what_the_cluster_refuses_is_told_before_anything_is_changed(node: Kafka
     assert [one.path for one in source.drift(kraftlake.open(node.controller)).changes] == []
 
 
-TOOLS = {
-    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
-    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
-    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
-    "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
-    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-}
-
-
 def make_everything(client: AdminClient) -> None:
     """A state with each kind of entry, and with names and values that a shell would take apart."""
     done(
@@ -264,6 +228,7 @@ def set_by_tools(node: KafkaNode, tools: KafkaTools, *, added: bool) -> None:
         assert said.code == 0, said
 
 
+@pytest.mark.skipif(not LONG, reason="make test-long: a JVM of Kafka's tools")
 def test_the_commands_of_recreate_make_an_equal_cluster_by_kafkas_tools(node: KafkaNode, tmp_path: Path) -> None:
     clean(node)
     tools = KafkaTools()
@@ -292,3 +257,9 @@ def test_the_commands_of_recreate_make_an_equal_cluster_by_kafkas_tools(node: Ka
         tools.close()
     now = kraftlake.open(node.controller)
     assert [one.change.describe() for one in now.drift(now, None, then).changes] == []
+
+
+def test_the_four_commands_of_the_page_bring_the_acls_of_a_topic_back(node: KafkaNode, tmp_path: Path) -> None:
+    shown = SHOWN.findall(PAGE.read_text("utf-8"))
+    for (words, printed), (_, before) in at_least_one(zip(printed_on(node, tmp_path), shown, strict=True)):
+        assert timeless(printed) == timeless(before), words

@@ -34,6 +34,15 @@ _DYNAMIC_TOPIC, _DYNAMIC_BROKER, _DYNAMIC_DEFAULT_BROKER, _METRICS, _OF_GROUP = 
 """The sources of a config's value, as DescribeConfigs numbers them."""
 
 
+_LISTED: Final = ("list_config_resources", range(1, 2))
+_OTHER_PARTS: Final[Mapping[str, tuple[str, range]]] = {
+    "clientQuotas": ("describe_client_quotas", range(2)),
+    "acls": ("describe_acls", range(1, 4)),
+    "scram": ("describe_user_scram_credentials", range(1)),
+}
+"""The requests by which brokers describe parts that not every broker keeps."""
+
+
 class AskedCluster:
     """Describes a cluster by requests to its brokers, for one thread; nothing is kept."""
 
@@ -61,17 +70,23 @@ class AskedCluster:
                 return ClusterDescription(topics=self._topics([step.subject["topic"]]))
 
     def whole(self) -> ClusterDescription:
-        """The whole cluster, but for keys of credentials and values of sensitive configs. Raises NodeError."""
+        """The whole cluster, but for keys of credentials, and for values of sensitive configs.
+
+        What its brokers do not describe, as those of a lake's cluster, is not covered. Raises NodeError.
+        """
         topics = self._topics(None)
         resources = [ConfigResource(TOPIC_RESOURCE, name) for name in topics]
         brokers = [ConfigResource(BROKER_RESOURCE, name) for name in ("", *map(str, sorted(self._addresses())))]
+        told = {part for part, (api, versions) in _OTHER_PARTS.items() if self._client.offers(api, versions)}
+        listed = self._listed() if self._client.offers(*_LISTED) else []
         return ClusterDescription(
             features=self._features(),
             topics=topics,
-            configs=self._configs([*resources, *brokers, *self._listed()]),
-            client_quotas=self._quotas(),
-            acls=self._acls(),
-            scram=self._scram(),
+            configs=self._configs([*resources, *brokers, *listed]),
+            client_quotas=self._quotas() if "clientQuotas" in told else {},
+            acls=self._acls() if "acls" in told else {},
+            scram=self._scram() if "scram" in told else {},
+            covers=lambda part, _key: part in told or part not in _OTHER_PARTS,
         )
 
     def _metadata(self, names: Sequence[str] | None) -> Any:
@@ -135,7 +150,7 @@ class AskedCluster:
         def request(module: Any) -> Any:
             return module.ListConfigResourcesRequest(resource_types=(_CLIENT_METRICS, _GROUP))
 
-        response = self._client.ask("list_config_resources", range(1, 2), request)
+        response = self._client.ask(*_LISTED, request)
         _check(response.error_code, "the resources with configs")
         return [ConfigResource(int(one.resource_type), one.resource_name) for one in response.config_resources]
 
@@ -162,7 +177,7 @@ class AskedCluster:
                 host_filter=None, operation=_ANY, permission_type=_ANY,
             )  # fmt: skip
 
-        response = self._client.ask("describe_acls", range(1, 4), request)
+        response = self._client.ask(*_OTHER_PARTS["acls"], request)
         if response.error_code == ErrorCode.SECURITY_DISABLED:
             return {}
         _check(response.error_code, "the ACLs", response.error_message)
@@ -179,7 +194,7 @@ class AskedCluster:
 
     def _quotas(self) -> dict[ClientQuotaEntity, ClientQuotaImage]:
         response = self._client.ask(
-            "describe_client_quotas", range(2), lambda m: m.DescribeClientQuotasRequest(components=(), strict=False)
+            *_OTHER_PARTS["clientQuotas"], lambda m: m.DescribeClientQuotasRequest(components=(), strict=False)
         )
         _check(response.error_code, "the quotas", response.error_message)
         return {
@@ -189,9 +204,7 @@ class AskedCluster:
         }  # fmt: skip
 
     def _scram(self) -> dict[tuple[str, str], ScramDescription]:
-        response = self._client.ask(
-            "describe_user_scram_credentials", range(1), lambda m: m.DescribeUserScramCredentialsRequest(users=None)
-        )
+        response = self._client.ask(*_OTHER_PARTS["scram"], lambda m: m.DescribeUserScramCredentialsRequest(users=None))
         _check(response.error_code, "the SCRAM users", response.error_message)
         return {
             (result.user, mechanism_name(int(one.mechanism))): ScramDescription(iterations=int(one.iterations))

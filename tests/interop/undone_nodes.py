@@ -1,0 +1,56 @@
+"""A Kafka node with an authorizer, and the changes that tests of undo make to it by a client of Kafka's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import admin as ck
+from confluent_kafka.admin import AdminClient
+
+from kraftlake.diagnosis.undo.applying import Pace
+from tests.kafka_node import KafkaNode
+
+AUTHORIZED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+FAST = Pace(rate=1000)
+
+
+def done(futures: dict[Any, Any]) -> None:
+    for future in futures.values():
+        future.result(timeout=60)
+
+
+def acl(principal: str, operation: Any, *, deny: bool = False) -> ck.AclBinding:
+    permission = ck.AclPermissionType.DENY if deny else ck.AclPermissionType.ALLOW
+    return ck.AclBinding(
+        ck.ResourceType.TOPIC, "orders", ck.ResourcePatternType.LITERAL, principal, "*", operation, permission
+    )
+
+
+def set_configs(client: AdminClient, kind: Any, name: str, **values: str | None) -> None:
+    entries = [
+        ck.ConfigEntry(
+            key.replace("_", "."),
+            value,
+            incremental_operation=ck.AlterConfigOpType.DELETE if value is None else ck.AlterConfigOpType.SET,
+        )
+        for key, value in values.items()
+    ]
+    done(client.incremental_alter_configs([ck.ConfigResource(kind, name, incremental_configs=entries)]))
+
+
+def delete_all_acls(client: AdminClient) -> None:
+    any_ = ck.AclBindingFilter(
+        ck.ResourceType.ANY, None, ck.ResourcePatternType.ANY, None, None, ck.AclOperation.ANY, ck.AclPermissionType.ANY
+    )
+    done(client.delete_acls([any_]))
+
+
+def clean(node: KafkaNode) -> None:
+    client = node.admin
+    names = [name for name in client.list_topics(timeout=10).topics if not name.startswith("__")]
+    if names:
+        done(client.delete_topics(names))
+    delete_all_acls(client)

@@ -22,6 +22,7 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.leader_connection import LeaderConnection
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_error import NodeError, NoLeaderError
+from kraftlake.runtime.errors import KraftlakeError
 
 _DENIED: Final = frozenset(
     {
@@ -64,6 +65,10 @@ class Answer:
     def is_denied(self) -> bool:
         """Whether the client lacks the right."""
         return self.error in _DENIED
+
+
+class MissingRightError(KraftlakeError):
+    """Reports a right that the client's principal lacks; another question to the same cluster has the same answer."""
 
 
 class AdminClient:

@@ -168,7 +168,7 @@ def test_a_random_history_is_undone_to_random_moments(tmp_path: Path) -> None:
         random.Random(seed).shuffle(moments)
         for number, (then, told) in at_least_one(enumerate(moments[:MOMENTS])):
             source = kraftlake.open(quorum)
-            plan = source.plan_undo(then)
+            plan = source.plan_undo(then, assignments=True)
             on = node.bootstrap if number % 2 else quorum
             found = apply_plan(plan, source, on, journal=tmp_path / "journal", pace=FAST, classes=[*StepClass])
             excused = {step.path for step in plan.steps if step.action is Action.NONE}

@@ -14,11 +14,26 @@ from typing import Any
 
 import attrs
 import pytest
-from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 import kraftlake
+from kraftlake.diagnosis.undo.applying import ApplyError
 from kraftlake.protocol import node_client
 from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.admin_client import MissingRightError
 from kraftlake.protocol.client_config import read_client_config
 from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.node_error import AuthenticationError, NodeError
@@ -288,3 +303,34 @@ def test_the_command_line_follows_with_the_properties_of_kafkas_tools(secured: S
         finally:
             follower.send_signal(signal.SIGINT)
             assert follower.wait(timeout=60) == 130
+
+
+def test_a_plan_is_applied_over_tls_and_logins_and_a_missing_right_is_named(secured: Secured) -> None:
+    topic = NewTopic("orders", 1, 1, config={"retention.ms": "600000"})
+    secured.node.admin.create_topics([topic])["orders"].result(timeout=60)
+    then = kraftlake.open(secured.node.controller).end_offset - 1
+    entry = ConfigEntry("retention.ms", "5", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, "orders", incremental_configs=[entry])
+    secured.node.admin.incremental_alter_configs([resource])[resource].result(timeout=60)
+    source = kraftlake.open(secured.node.controller)
+    plan, journal = source.plan_undo(then), secured.folder / "journal"
+    file = secured.folder / "client.properties"
+    for listener, protocol in (("BOTH", "SASL_SSL"), ("SHORT", "SASL_PLAINTEXT")):
+        trust = secured.trusting(protocol) if protocol == "SASL_SSL" else []
+        mechanism = "SCRAM-SHA-512" if listener == "BOTH" else "SCRAM-SHA-256"
+        file.write_text("\n".join([*trust, *login(mechanism, "eve", "eve-secret", protocol=protocol)]))
+        with pytest.raises(MissingRightError, match="User:eve needs an ACL for DescribeConfigs on topic orders"):
+            source.apply_undo(plan, secured.node.listener(listener), journal=journal, command_config=file)
+    rule = AclBinding(
+        ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:eve", "*", AclOperation.DESCRIBE_CONFIGS,
+        AclPermissionType.ALLOW,
+    )  # fmt: skip
+    secured.node.admin.create_acls([rule])[rule].result(timeout=60)
+    with pytest.raises(ApplyError, match="User:eve needs an ACL for AlterConfigs on the resource"):
+        source.apply_undo(plan, secured.node.listener("SHORT"), journal=journal, command_config=file)
+    file.write_text(
+        "\n".join([*secured.trusting("SASL_SSL"), *login("SCRAM-SHA-512", "bob", "bob-secret", protocol="SASL_SSL")])
+    )
+    found = source.apply_undo(plan, secured.node.listener("BOTH"), journal=journal, command_config=file)
+    assert [one.outcome for one in found.steps] == ["applied"]
+    assert "secret" not in journal.read_text().replace('"secret":false', "")

@@ -21,7 +21,7 @@ from kraftlake.image.configurations_image import (
 )
 from kraftlake.image.scram_image import mechanism_name
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.admin_client import AdminClient, Answer
+from kraftlake.protocol.admin_client import AdminClient, Answer, MissingRightError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.redaction import REDACTED
@@ -112,7 +112,7 @@ class AskedCluster:
         for topic in self._metadata(names).topics:
             if topic.error_code in _MISSING:
                 continue
-            _check(topic.error_code, f"the topic {topic.name}")
+            self._check(topic.error_code, f"topic {topic.name}", "Describe on the topic")
             partitions = sorted(topic.partitions, key=lambda one: int(one.partition_index))
             replicas = tuple(
                 tuple(
@@ -134,7 +134,9 @@ class AskedCluster:
             return module.ListPartitionReassignmentsRequest(timeout=request_timeout(), topics=None)
 
         response = self._client.ask("list_partition_reassignments", range(1), request)
-        _check(response.error_code, "the reassignments under way", response.error_message)
+        if Answer.of(response.error_code).is_denied:
+            return {}
+        self._check(response.error_code, "the reassignments under way", "Describe on the cluster")
         return {
             (str(topic.name), int(one.partition_index)): frozenset(map(int, one.removing_replicas))
             for topic in response.topics
@@ -151,7 +153,7 @@ class AskedCluster:
             return module.ListConfigResourcesRequest(resource_types=(_CLIENT_METRICS, _GROUP))
 
         response = self._client.ask(*_LISTED, request)
-        _check(response.error_code, "the resources with configs")
+        self._check(response.error_code, "the resources with configs", "DescribeConfigs on the cluster")
         return [ConfigResource(int(one.resource_type), one.resource_name) for one in response.config_resources]
 
     def _configs(self, resources: Sequence[ConfigResource]) -> dict[ConfigResource, ConfigurationImage]:
@@ -161,13 +163,13 @@ class AskedCluster:
         found: dict[ConfigResource, ConfigurationImage] = {}
         for begin in range(0, len(others), _RESOURCES_AT_ONCE):
             wanted = others[begin : begin + _RESOURCES_AT_ONCE]
-            found.update(_described(self._client.ask("describe_configs", range(1, 5), _configs_request(wanted))))
+            found.update(self._described(self._client.ask("describe_configs", range(1, 5), _configs_request(wanted))))
         addresses = self._addresses() if own else {}
         for resource in own:
             address = addresses.get(int(resource.name)) if resource.name.isdecimal() else None
             if address is not None:
                 request = _configs_request([resource])
-                found.update(_described(self._client.ask_node(address, "describe_configs", range(1, 5), request)))
+                found.update(self._described(self._client.ask_node(address, "describe_configs", range(1, 5), request)))
         return found
 
     def _acls(self) -> dict[StandardAcl, StandardAcl]:
@@ -180,7 +182,7 @@ class AskedCluster:
         response = self._client.ask(*_OTHER_PARTS["acls"], request)
         if response.error_code == ErrorCode.SECURITY_DISABLED:
             return {}
-        _check(response.error_code, "the ACLs", response.error_message)
+        self._check(response.error_code, "the ACLs", "Describe on the cluster")
         rules = (
             StandardAcl(
                 resource_type=int(resource.resource_type), resource_name=resource.resource_name,
@@ -196,7 +198,7 @@ class AskedCluster:
         response = self._client.ask(
             *_OTHER_PARTS["clientQuotas"], lambda m: m.DescribeClientQuotasRequest(components=(), strict=False)
         )
-        _check(response.error_code, "the quotas", response.error_message)
+        self._check(response.error_code, "the quotas", "DescribeConfigs on the cluster")
         return {
             ClientQuotaEntity(tuple(sorted((one.entity_type, one.entity_name) for one in entry.entity))):
             ClientQuotaImage(HashTrieMap({one.key: float(one.value) for one in entry.values}))
@@ -205,7 +207,7 @@ class AskedCluster:
 
     def _scram(self) -> dict[tuple[str, str], ScramDescription]:
         response = self._client.ask(*_OTHER_PARTS["scram"], lambda m: m.DescribeUserScramCredentialsRequest(users=None))
-        _check(response.error_code, "the SCRAM users", response.error_message)
+        self._check(response.error_code, "the SCRAM users", "Describe on the cluster")
         return {
             (result.user, mechanism_name(int(one.mechanism))): ScramDescription(iterations=int(one.iterations))
             for result in response.results
@@ -220,6 +222,34 @@ class AskedCluster:
         levels = {str(one.name): int(one.max_version_level) for one in response.finalized_features}
         return {name: level for name, level in levels.items() if name != "kraft.version"}
 
+    def _described(self, response: Any) -> Iterator[tuple[ConfigResource, ConfigurationImage]]:
+        for result in response.results:
+            resource = ConfigResource(int(result.resource_type), result.resource_name)
+            if result.error_code in _MISSING:
+                continue
+            named = f"{resource.type_name.lower().replace('_', ' ')} {resource.name}"
+            self._check(result.error_code, f"the configs of {named}", f"DescribeConfigs on {named}")
+            dynamic = {
+                TOPIC_RESOURCE: _DYNAMIC_TOPIC,
+                BROKER_RESOURCE: _DYNAMIC_BROKER if resource.name else _DYNAMIC_DEFAULT_BROKER,
+                _CLIENT_METRICS: _METRICS,
+                _GROUP: _OF_GROUP,
+            }.get(resource.type)
+            values = {
+                config.name: REDACTED if config.is_sensitive or config.value is None else config.value
+                for config in result.configs
+                if int(config.config_source) == dynamic
+            }
+            if values:
+                yield resource, ConfigurationImage(resource=resource, data=HashTrieMap(values))
+
+    def _check(self, code: Any, what: str, right: str) -> None:
+        answer = Answer.of(code)
+        if answer.is_denied:
+            raise MissingRightError(f"{self._client.principal} needs an ACL for {right}, to read {what}.")
+        if answer.is_failure:
+            raise NodeError(f"The cluster does not tell {what}: {answer.name}.")
+
 
 def _configs_request(resources: Iterable[ConfigResource]) -> Any:
     def request(module: Any) -> Any:
@@ -230,33 +260,3 @@ def _configs_request(resources: Iterable[ConfigResource]) -> Any:
         return module.DescribeConfigsRequest(resources=wanted, include_synonyms=True)
 
     return request
-
-
-def _described(response: Any) -> Iterator[tuple[ConfigResource, ConfigurationImage]]:
-    for result in response.results:
-        resource = ConfigResource(int(result.resource_type), result.resource_name)
-        if result.error_code in _MISSING:
-            continue
-        _check(result.error_code, f"the configs of {resource.type_name.lower()} {resource.name}", result.error_message)
-        dynamic = {
-            TOPIC_RESOURCE: _DYNAMIC_TOPIC,
-            BROKER_RESOURCE: _DYNAMIC_BROKER if resource.name else _DYNAMIC_DEFAULT_BROKER,
-            _CLIENT_METRICS: _METRICS,
-            _GROUP: _OF_GROUP,
-        }.get(resource.type)
-        values = {
-            config.name: REDACTED if config.is_sensitive or config.value is None else config.value
-            for config in result.configs
-            if int(config.config_source) == dynamic
-        }
-        if values:
-            yield resource, ConfigurationImage(resource=resource, data=HashTrieMap(values))
-
-
-def _check(code: Any, what: str, message: str | None = None) -> None:
-    answer = Answer.of(code, message)
-    if answer.is_denied:
-        raise NodeError(f"The cluster does not tell {what}: an ACL for Describe or DescribeConfigs is missing.")
-    if answer.is_failure:
-        why = f": {message}" if message else ""
-        raise NodeError(f"The cluster does not tell {what}: {answer.name}{why}.")

@@ -41,11 +41,11 @@ def spark_fold(lake: str) -> dict[str, object]:
     from kraftlake.metadata_log.log import MetadataLog
     from kraftlake.spark_jobs import spark_session
     from kraftlake.spark_jobs.fold.build_snapshot import folding
-    from kraftlake.spark_jobs.fold.frames import bounded_batches
+    from kraftlake.spark_jobs.tasks import bounded_batches
 
     spark = spark_session("benchmark")
     log = MetadataLog.open(lake)
-    with bounded_batches(spark), folding(spark, log, log.end_offset - 1, from_snapshot=False) as fold:
+    with bounded_batches(spark), folding(spark, log.path, log.end_offset - 1, from_snapshot=False) as fold:
         partitions = sum(fold.names["partitions"].to_pylist())
     return {"records": log.end_offset, "partitions": partitions, "shards": fold.plan.shards}
 

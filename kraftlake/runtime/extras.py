@@ -9,6 +9,7 @@ from kraftlake.runtime.errors import EnvironmentFaultError
 
 EXTRAS: Final = {
     "spark": ("pyspark", "delta", "pandas"),
+    "connect": ("grpc", "grpc_status"),
     "s3": ("obstore",),
     "pkcs12": ("cryptography",),
 }

@@ -17,7 +17,8 @@ class StepTotals:
     """The result of executors for a part of the log.
 
     `rows` are the numbers of rows that were added to each table, by name, in `steps` steps; `topics` and `partitions`
-    are the numbers of them after it, None where they are not known. `snapshots` are the end offsets of the snapshots
+    are the numbers of them after it, None where they are not known. `executors` is the number of those that had the
+    tasks of a step. `snapshots` are the end offsets of the snapshots
     written; `unwritable` is the reason if the newest image should have one and can't.
     """
 
@@ -25,6 +26,7 @@ class StepTotals:
     steps: int
     topics: int | None = None
     partitions: int | None = None
+    executors: int = 0
     snapshots: tuple[int, ...] = ()
     unwritable: str | None = None
 

@@ -4,9 +4,9 @@
     spark.read.format("kraft").option("type", "PartitionRecord").load("SOURCE")
     spark.readStream.format("kraft").option("type", "PartitionRecord").load("LAKE")
 
-`spark_session` registers it. Tasks read in parallel and return Arrow batches; the options and the reader's schema
-select the columns to decode. Spark starts Pythons that import this module, to find it and to plan streams and reads:
-what reads and decodes records is imported where records are asked for.
+`spark_session` and `registered` register it. Tasks read in parallel and return Arrow batches; the options and the
+reader's schema select the columns to decode. Spark starts Pythons that import this module, to find it and to plan
+streams and reads: what reads and decodes records is imported where records are asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The derived tables of a lake as Spark DataFrames, on a disk or in an object store.
 
-Delta's own reader reads tables on a disk. For an object store Spark would need a client of Hadoop's, so there Python on
-the executors reads the tables' files.
+Delta's own reader reads a table on a disk; on Connect, whose server may lack Delta, Spark's Parquet reader does. For an
+object store Spark would need a client of Hadoop's, so there Python on the executors reads the tables' files.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.lakes import distinct_names, lakes_at, names_many
 from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.errors import CorruptDataError, LakeError, UsageError
-from kraftlake.spark_jobs.fold.frames import numbered_frame
 from kraftlake.spark_jobs.spark_versions import arrow_schema
+from kraftlake.spark_jobs.tasks import called, is_remote, numbered_frame, parallelism
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of
 from kraftlake.tables.derived_tables import columns_of, derived_table
 
@@ -49,43 +49,44 @@ def table_frame(
     UsageError for an unknown column.
     """
     if isinstance(lakes, str) or not isinstance(lakes, Iterable):
-        if not names_many(lakes):
-            return _lake_frame(spark, fixed_location(lakes), table, columns)
-        lakes = [lakes]
-    found = list(dict.fromkeys(lake for place in lakes for lake in lakes_at(place)))
-    if not found:
-        raise UsageError("name at least one lake")
-    states = [derived_table(lake, table) for lake in found]
+        place = fixed_location(lakes)
+        alone = called(spark, lambda: None if names_many(place) else derived_table(place, table))
+        if alone is not None:
+            wanted = columns_of(table, _schema(alone), columns)
+            if isinstance(alone.path, Path) and not is_remote(spark):
+                return spark.read.format("delta").load(str(alone.path)).select(*wanted.names)
+            return _files_of(spark, alone, wanted)
+        lakes = [place]
+    places = [fixed_location(place) for place in lakes]
+    found, states, ids = called(spark, lambda: _tables_at(places, table))
     try:
         known = pa.unify_schemas([*map(_schema, states), pa.schema([CLUSTER_ID_FIELD, _LAKE])])
     except pa.ArrowException as fault:
         raise LakeError(f"the tables {table}/ of these lakes don't have the same columns: {fault}") from fault
     wanted = columns_of(table, known, columns)
-    named = zip(found, distinct_names(found), states, strict=True)
-    return _union([_named_frame(spark, lake, name, state, wanted) for lake, name, state in named])
+    named = zip(states, distinct_names(found), ids, strict=True)
+    return _union([_named_frame(spark, state, name, cluster_id, wanted) for state, name, cluster_id in named])
 
 
-def _lake_frame(spark: SparkSession, lake: Location, table: str, columns: Sequence[str] | None) -> DataFrame:
-    """The rows of one lake's table."""
-    state = derived_table(lake, table)
-    schema = columns_of(table, _schema(state), columns)
-    if isinstance(state.path, Path):
-        return spark.read.format("delta").load(str(state.path)).select(*schema.names)
-    return _object_frame(spark, state, schema)
+def _tables_at(places: Iterable[Location], table: str) -> tuple[list[Location], list[TableState], list[str | None]]:
+    """The lakes at some places, the states of their tables, and the ids of their clusters."""
+    lakes = list(dict.fromkeys(lake for place in places for lake in lakes_at(place)))
+    if not lakes:
+        raise UsageError("name at least one lake")
+    return lakes, [derived_table(lake, table) for lake in lakes], [cluster_id_of(lake) for lake in lakes]
 
 
-def _named_frame(spark: SparkSession, lake: Location, name: str, state: TableState, wanted: pa.Schema) -> DataFrame:
+def _named_frame(
+    spark: SparkSession, state: TableState, name: str, cluster_id: str | None, wanted: pa.Schema
+) -> DataFrame:
     """The rows of one of many lakes' tables in the wanted columns; columns that the table lacks are added."""
     from pyspark.sql.functions import lit
     from pyspark.sql.pandas.types import from_arrow_type
 
     schema = _schema(state)
     own = [field for field in wanted if field.name in schema.names] or list(schema)[:1]
-    if isinstance(state.path, Path):
-        frame = disk_files_frame(spark, state, [state.path / file.path for file in state.files.values()])
-    else:
-        frame = _object_frame(spark, state, pa.schema(own))
-    values = {_LAKE.name: name, CLUSTER_ID_FIELD.name: cluster_id_of(lake)}
+    frame = _files_of(spark, state, pa.schema(own))
+    values = {_LAKE.name: name, CLUSTER_ID_FIELD.name: cluster_id}
 
     def column(field: pa.Field) -> Column | str:
         if field.name in schema.names:
@@ -103,9 +104,11 @@ def _union(frames: list[DataFrame]) -> DataFrame:
     return frames[0]
 
 
-def _object_frame(spark: SparkSession, state: TableState, schema: pa.Schema) -> DataFrame:
-    """The rows of a table in an object store, which Python on the executors reads."""
+def _files_of(spark: SparkSession, state: TableState, schema: pa.Schema) -> DataFrame:
+    """The rows of all files of a table: those in an object store are read by Python on the executors."""
     paths = [state.path / file.path for file in state.files.values()]
+    if isinstance(state.path, Path):
+        return disk_files_frame(spark, state, [path for path in paths if isinstance(path, Path)]).select(*schema.names)
     return files_frame(spark, paths, partial(_whole, schema), schema)
 
 
@@ -130,7 +133,7 @@ def files_frame(spark: SparkSession, paths: Sequence[Location], read: FileReader
         for table in read(paths[number]):
             yield from table.to_batches()
 
-    tasks = min(len(paths), 4 * spark.sparkContext.defaultParallelism)
+    tasks = min(len(paths), 4 * parallelism(spark))
     return numbered_frame(spark, len(paths), tasks, rows, schema)
 
 

@@ -19,10 +19,9 @@ from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
 from kraftlake.replay.queries.changes import ChangeFold
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import first_image_offset
-from kraftlake.spark_jobs.data_source import FORMAT, KraftDataSource
+from kraftlake.spark_jobs.registered import kraft_stream
 from kraftlake.spark_jobs.source_faults import in_one_sentence
-from kraftlake.spark_jobs.source_options import EARLIEST
-from kraftlake.spark_jobs.spark_versions import register
+from kraftlake.spark_jobs.source_options import EARLIEST, LOG
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,10 +60,9 @@ def image_stream(
     are the caller's. Errors of the lake, of these options and of records fail the query in one sentence.
     """
     place = fixed_location(lake)
-    register(spark, KraftDataSource)
-    reader = spark.readStream.format(FORMAT).option("columns", "log").option("showSecrets", True)
-    reader = reader.option("startingOffset", starting_offset).option("maxRecordsPerTrigger", max_records_per_trigger)
-    return reader.load(str(place)).writeStream.foreachBatch(ImageSteps(place, receive).take)
+    options = {"startingOffset": starting_offset, "maxRecordsPerTrigger": max_records_per_trigger}
+    steps = kraft_stream(spark, place, {"columns": LOG, "showSecrets": True, **options})
+    return steps.writeStream.foreachBatch(ImageSteps(place, receive).take)
 
 
 class ImageSteps:

@@ -7,7 +7,6 @@ job.
 from __future__ import annotations
 
 import json
-import socket
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
@@ -18,20 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kraftlake.metadata_log.lakes import is_lake, lakes_at
+from kraftlake.metadata_log.lakes import lakes_at
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.runtime.arguments import several, whole_or_none
 from kraftlake.runtime.errors import KraftlakeError, LakeError, UsageError, sentence_of
 from kraftlake.runtime.log import get_logger
-from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.fold.frames import telling_faults
 from kraftlake.spark_jobs.run_session import RunSession
+from kraftlake.spark_jobs.tasks import in_tasks, is_remote, lake_here
 from kraftlake.tables.catch_up.updating import update_by_job
 from kraftlake.tables.cluster_id import cluster_id_of
 from kraftlake.tables.jobs import job_named
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 ALL_CORES: Final = "local[*]"
@@ -104,10 +101,8 @@ def run_lakes(
     if on_progress is not None:
         on_progress(done, len(runs))
     with RunSession(spark, f"kraftlake {job.name}", master or ALL_CORES) as session:
-        context = session.get().sparkContext
-        lend_store_access(context)
         make = partial(_made_in_a_task, job.name, snapshot_every_bytes)
-        with closing(_each_in_a_task(context, f"kraftlake {job.name}", make, found)) as ended:
+        with closing(_each_in_a_task(session.get(), f"kraftlake {job.name}", make, found)) as ended:
             for run in ended:
                 runs[run.lake] = run
                 done += 1
@@ -136,29 +131,32 @@ def _named(places: Iterable[str | Path | Location]) -> dict[str, LakeRun | None]
 
 
 def _each_in_a_task(
-    context: SparkContext, title: str, make: Callable[[str], str], lakes: Sequence[str]
+    spark: SparkSession, title: str, make: Callable[[str], str], lakes: Sequence[str]
 ) -> Generator[LakeRun]:
     """The results, in the order in which the tasks end. No task runs on when the iteration ends early."""
-    group = f"{title} {uuid.uuid4()}"
+    tag = f"{title} {uuid.uuid4()}".replace(" ", "-")
+    interrupt: Callable[[], object] = partial(spark.interruptTag, tag)
+    if not is_remote(spark):  # where a thread interrupts its own tags alone, but a session all that it runs
+        spark = spark.newSession()
+        interrupt = spark.interruptAll
 
     def run(lake: str) -> LakeRun:
+        spark.addTag(tag)  # of this thread
         try:
-            with telling_faults():
-                context.setJobGroup(group, f"{title}: {lake}", interruptOnCancel=True)
-                (said,) = context.parallelize([lake], 1).map(make).collect()
+            (said,) = in_tasks(spark, make, [lake])
         except KraftlakeError as fault:
             return LakeRun(lake=lake, error=str(fault))
         return LakeRun(lake=lake, **json.loads(said))
 
     with ThreadPoolExecutor(min(len(lakes), _AT_ONCE) or 1, "lake") as pool:
         futures = [pool.submit(run, lake) for lake in lakes]
-        with _ended(context, group, futures):
+        with _ended(interrupt, futures):
             for future in as_completed(futures):
                 yield future.result()
 
 
 @contextmanager
-def _ended(context: SparkContext, group: str, futures: Sequence[Future[LakeRun]]) -> Iterator[None]:
+def _ended(interrupt: Callable[[], object], futures: Sequence[Future[LakeRun]]) -> Iterator[None]:
     """Cancel unfinished tasks when the context ends, and wait for their end."""
     try:
         yield
@@ -166,16 +164,14 @@ def _ended(context: SparkContext, group: str, futures: Sequence[Future[LakeRun]]
         for future in futures:
             future.cancel()
         while wait(futures, timeout=0).not_done:
-            context.cancelJobGroup(group)  # again, for a thread may be about to begin its job
+            interrupt()  # again, for a thread may be about to begin its job
             wait(futures, timeout=_POLL_SECONDS)
 
 
 def _made_in_a_task(name: str, snapshot_every_bytes: int | None, lake: str) -> str:
     """The summary or the error as JSON, made on an executor: Spark would make a traceback of an exception."""
     try:
-        location = lake_location(lake)
-        if not is_lake(location):
-            raise LakeError(f"{lake} is not there on {socket.gethostname()}: all executors need to see the lakes")
+        location = lake_here(lake)
         result = update_by_job(name, location, snapshot_every_bytes=snapshot_every_bytes)
         cluster = {"clusterId": cluster_id_of(location)}
         return json.dumps({"summary": {**cluster, **result.to_json(), "unwritable": result.unwritable}})

@@ -6,7 +6,7 @@ one in each task, and the driver commits the files in steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,16 +15,13 @@ import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.storage.location import Location, lake_location
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.typed_rows import typed_schema
-from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.backlog import ExecutorTables, StepTotals
-from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.fold.frames import telling_faults
+from kraftlake.spark_jobs.tasks import in_tasks, lake_here, this_executor
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.record_scan import RECORDS_A_PART, RecordScan, read_part
 from kraftlake.tables.records_table import RECORDS
-from kraftlake.tables.shards.faults import fault_to_json, raise_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,35 +47,29 @@ class RecordsBacklog(ExecutorTables):
         covered = table.last_offset()
         first = log.start_offset if covered is None else covered + 1
         table.create(log.table_id)
-        context, steps = spark.sparkContext, 0
-        lend_store_access(context)
+        steps, executors = 0, set[str]()
         for start, end in _commits(log, first, last):
             parts = [(begin, min(begin + RECORDS_A_PART - 1, end)) for begin in range(start, end + 1, RECORDS_A_PART)]
-            write = partial(_written_or_fault, partial(write_part, str(self.lake)))
-            with telling_faults():
-                made = context.parallelize(parts, len(parts)).map(write).collect()
-            raise_first(fault for fault in made if isinstance(fault, str))
-            table.append_files(made, end)
+            made = in_tasks(spark, partial(write_part, str(self.lake)), parts)
+            table.append_files([file for file, _ in made], end)
+            executors.update(executor for _, executor in made)
             steps += 1
             on_step(end, last + 1)
         table.finish()
-        return StepTotals(rows={RECORDS.name: max(last + 1 - first, 0)}, steps=steps)
+        rows = {RECORDS.name: max(last + 1 - first, 0)}
+        return StepTotals(rows=rows, steps=steps, executors=len(executors))
 
 
-def _written_or_fault(write: Callable[[tuple[int, int]], AddFile], part: tuple[int, int]) -> AddFile | str:
-    """The result of a task: the file, or an error of kraftlake as JSON."""
-    try:
-        return write(part)
-    except KraftlakeError as fault:
-        return fault_to_json(fault)
+def write_part(lake: str, part: tuple[int, int]) -> tuple[AddFile, str]:
+    """Write the rows of offsets [first, last] as a data file of `records/`, which is not in the table yet.
 
-
-def write_part(lake: str, part: tuple[int, int]) -> AddFile:
-    """Write the rows of offsets [first, last] as a data file of `records/`, which is not in the table yet."""
+    Returns it, and this process's executor.
+    """
     first, last = part
+    place = lake_here(lake)
     scan = RecordScan(source=lake, wanted=typed_schema(), first=first, last=last)
     rows = pa.concat_tables(read_part(scan))
-    return LakeTable(RECORDS, lake_location(lake)).write_file(rows.cast(RECORDS.schema), last)
+    return LakeTable(RECORDS, place).write_file(rows.cast(RECORDS.schema), last), this_executor()
 
 
 def _commits(log: MetadataLog, first: int, last: int) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import attrs
@@ -60,7 +60,7 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
 
     def __init__(self, on_progress: Callable[[ReplayProgress], None] | None = None) -> None:
         self._on_progress = on_progress or _log
-        self._noted: dict[tuple[str, int], dict[str, int]] = {}
+        self._notes: dict[str, Callable[[], Mapping[int, dict[str, int]]]] = {}
         self._ended = threading.Event()
         self._ended.set()
 
@@ -68,9 +68,9 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
         """Wait until a query has ended and all its events have arrived; False if that takes longer."""
         return self._ended.wait(seconds)
 
-    def note(self, query: str, offset: int, *, lag: int, topics: int, partitions: int) -> None:
-        """Add the run's numbers for the micro-batch that ends at `offset`, before Spark's event arrives."""
-        self._noted[query, offset] = {"lag": lag, "topics": topics, "partitions": partitions}
+    def follow(self, query: str, notes: Callable[[], Mapping[int, dict[str, int]]]) -> None:
+        """Add a run's numbers to a query's progress: `notes` returns those of micro-batches by last offset."""
+        self._notes[query] = notes
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: ARG002, N802 - Spark's name
         """Register a query's start: `await_end` waits from now on."""
@@ -94,7 +94,7 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
                 records_per_second=round(int(row["records"]) * 1000 / max(progress.batchDuration, 1), 1),
                 duration_ms=progress.batchDuration,
                 records_outstanding=newest - end,
-                **self._noted.pop((query, offset), {}),
+                **self._notes.get(query, dict)().get(offset, {}),
             )
         )
 

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 from kraftlake.runtime.extras import require
 from kraftlake.spark_jobs.interrupts import interrupt_handler_kept, silent_interrupts
 from kraftlake.spark_jobs.stream_faults import cause_of
+from kraftlake.spark_jobs.tasks import live, remote_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 class RunSession:
-    """The given session, or the active one, or the run's own, which it stops: a context manager.
+    """The given session, or the active one, also of Connect, or the run's own, which it stops: a context manager.
 
     A run with nothing to stream does not call `get`, and so starts no JVM. `master` is that of the run's own session,
     in which an interrupt ends the run without messages of py4j.
     """
 
     def __init__(self, spark: SparkSession | None, name: str, master: str | None = None) -> None:
-        self._spark = spark
+        self._spark = remote_session() if spark is None else spark
         self._name = name
         self._master = master
         self._ours = False
@@ -60,7 +61,7 @@ class RunSession:
             self._stack.enter_context(silent_interrupts())
             with interrupt_handler_kept():
                 self._spark = spark_session(self._name, master=self._master or LOCAL)
-        return self._spark
+        return live(self._spark)
 
 
 def _stop(session: SparkSession) -> None:

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
 from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.class_archive import archive_options
 from kraftlake.spark_jobs.executor_environment import lend_store_access
@@ -27,6 +27,7 @@ from kraftlake.spark_jobs.jars import delta_package, spark_jars
 from kraftlake.spark_jobs.java import java_home
 from kraftlake.spark_jobs.spark_versions import register
 from kraftlake.spark_jobs.stream_faults import first_words
+from kraftlake.spark_jobs.tasks import remote_session
 from kraftlake.spark_jobs.worker_daemon import MODULE as WORKER_DAEMON
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -88,9 +89,15 @@ def spark_session(
     read millions of rows or live for minutes: the JVMs of the driver and of executors compile hot code with the
     optimising compiler too, which costs some CPU seconds at first and then halves their time for rows from Python.
 
-    Raises EnvironmentFaultError when Java is missing, jars can't be resolved, or the JVM does not start.
+    Raises EnvironmentFaultError when Java is missing, jars can't be resolved, or the JVM does not start; UsageError
+    beside a session of Spark Connect.
     """
     with _STARTING:
+        if remote_session() is not None:
+            raise UsageError(
+                "a session of Spark Connect is active in this process, beside which kraftlake starts none: give it as "
+                "spark=, or stop it"
+            )
         active = SparkSession.getActiveSession()
         if active is not None:
             return active

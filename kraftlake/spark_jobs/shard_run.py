@@ -26,7 +26,8 @@ from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.backlog import ExecutorTables, StepTotals
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
-from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, numbered_frame, results_frame
+from kraftlake.spark_jobs.fold.frames import results_frame
+from kraftlake.spark_jobs.tasks import bounded_batches, collected, numbered_frame, parallelism, this_executor
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes_writer import ChangesWriter
@@ -84,13 +85,14 @@ class TablesBacklog(ExecutorTables):
         a table is of another log or release, OffsetError if the log was trimmed past one.
         """
         names, log, snapshots = self.names, MetadataLog.open(self.lake), self._snapshots
-        step_records = self.step_records or STEP_RECORDS * spark.sparkContext.defaultParallelism
-        rows, made = Counter(dict.fromkeys(names, 0)), StepTotals(rows={}, steps=0)
+        step_records = self.step_records or STEP_RECORDS * parallelism(spark)
+        rows, made, executors = Counter(dict.fromkeys(names, 0)), StepTotals(rows={}, steps=0), set[str]()
 
         def after_step(state: ReplayState, done: Results) -> None:
             nonlocal made
             topics, partitions = (sum(getattr(shard, n) for shard in done.facts) for n in ("topics", "partitions"))
             made = attrs.evolve(made, steps=made.steps + 1, topics=topics, partitions=partitions)
+            executors.update(shard.executor for shard in done.facts)
             offset = state.image.provenance.offset
             if snapshots is not None:
                 snapshots.step_done(spark, log, state, done, ends=offset + 1 >= log.end_offset)
@@ -110,7 +112,7 @@ class TablesBacklog(ExecutorTables):
         if snapshots is not None:
             made = attrs.evolve(made, snapshots=tuple(snapshots.written), unwritable=snapshots.unwritable)
             snapshots.written.clear()
-        return attrs.evolve(made, rows=dict(rows))
+        return attrs.evolve(made, rows=dict(rows), executors=len(executors))
 
 
 def run_step(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> Results:
@@ -122,7 +124,7 @@ def run_step(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> Results:
 
     def work(shard: int, chunks: Iterator[Chunk]) -> tuple[CountChanges, ShardDone]:
         done, counts = task.run(shard, chunks, plan.base_at)
-        return counts, done
+        return counts, attrs.evolve(done, executor=this_executor())
 
     with bounded_batches(spark):
         results = collected(results_frame(spark, plan, work), made=True)
@@ -217,7 +219,7 @@ class _Phase:
             at, load = self._provenance(-1 if self.covers is None else self.covers), False
         last = max(last, at.offset)
         files = self._states(at.offset, last)
-        shards = len(files) - 1 if files else self.spark.sparkContext.defaultParallelism
+        shards = len(files) - 1 if files else parallelism(self.spark)
         task = ShardTask(
             lake=str(self.log.path),
             holder=self.held[0],
@@ -285,7 +287,7 @@ class _Phase:
         With more records than a task takes in a step, a cluster that has grown makes states for more shards.
         """
         needs_since = any(table.name == _HISTORY for table in self.tables)
-        least = self.spark.sparkContext.defaultParallelism if last - offset > STEP_RECORDS else 1
+        least = parallelism(self.spark) if last - offset > STEP_RECORDS else 1
         for name in self.held if self.covers is not None else ():
             found = read_manifest(self.log.path, name, self.log_id)
             if found is None or found.offset != offset or len(found.files) <= least:

@@ -12,6 +12,8 @@ _RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?
 _DAEMON_ENDED: Final = re.compile(r"Error from python worker:\n((?: .*\n)+)PYTHONPATH was:")
 _NO_MODULE: Final = re.compile(r"Error while finding module specification for \S+ \((.+)\)")
 _NO_PROGRAM: Final = re.compile(r'Cannot run program "(.+?)"')
+_OTHER_PYTHON: Final = re.compile(r"PYTHON_VERSION_MISMATCH\][^:]*: (\S+) than that in driver: ([\d.]*\d)")
+_NO_KRAFTLAKE: Final = re.compile(r"No module named '(kraftlake[\w.]*)'")
 _MOST: Final = 300
 
 
@@ -32,6 +34,21 @@ def worded(fault: Exception) -> EnvironmentFaultError:
         )
     if ours := _OURS.findall(said):
         return EnvironmentFaultError(ours[-1])
+    if other := _OTHER_PYTHON.search(said):
+        return EnvironmentFaultError(
+            f"Python is {other[1]} in Spark's workers and {other[2]} where the job was started: PYSPARK_PYTHON has to "
+            "name the same minor version"
+        )
+    if missing := _NO_KRAFTLAKE.search(said):
+        found = "is not installed" if missing[1] == "kraftlake" else "is of another release"
+        return EnvironmentFaultError(
+            f"kraftlake {found} in the Python of Spark's workers: install the same release there, and name that Python "
+            "as PYSPARK_PYTHON"
+        )
+    if "StatusCode.UNAVAILABLE" in said:
+        return EnvironmentFaultError(
+            "the server of Spark Connect has ended or is out of reach: run again, which goes on from there"
+        )
     if missing := _NO_PROGRAM.search(said):
         return EnvironmentFaultError(
             f"Spark can't run {missing[1]}: PYSPARK_PYTHON has to be a Python of this machine and of the executors"

@@ -65,13 +65,13 @@ class StreamResult:
     base_offset: int
     first_offset: int
     rows: dict[str, int]
-    open_rows: dict[str, int]
+    open_rows: dict[str, int] = attrs.field(factory=dict)
     snapshots: tuple[int, ...] = ()
     unwritable: str | None = None
-    micro_batches: int
-    driver_batches: int
-    steps: int
-    executors: int
+    micro_batches: int = 0
+    driver_batches: int = 0
+    steps: int = 0
+    executors: int = 0
 
     @property
     def image(self) -> MetadataImage:

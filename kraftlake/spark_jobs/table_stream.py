@@ -1,50 +1,37 @@
 """A structured stream over a lake's log that keeps derived tables up to date: all stream jobs use it.
 
-Spark's stream reports the next offsets, and the maker of the rows reads the log itself: executors a backlog, of any
-size, and the driver the few records that are appended while the stream runs. The tables have their own last offsets,
-and a stream starts after the lowest of them: Spark's own checkpoint is not used, and is deleted with the stream.
+Spark's stream reports the next offsets, and the maker of the rows (`StreamSteps`) reads the log itself. The tables have
+their own last offsets, and a stream starts after the lowest of them, whatever checkpoint the session keeps.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.metadata_log.log import MetadataLog
+import attrs
+
 from kraftlake.metadata_log.storage.location import Location, fixed_location
-from kraftlake.replay.loader.fold import image_at
-from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 from kraftlake.spark_jobs.backlog import ExecutorTables
-from kraftlake.spark_jobs.executor_environment import lend_store_access
+from kraftlake.spark_jobs.report import OWN_CHECKPOINT, Report, started
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.source_options import OFFSETS
 from kraftlake.spark_jobs.stream_faults import worded
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult, checked
-from kraftlake.tables.catch_up.covered import covered_by
-from kraftlake.tables.catch_up.table_run import Progress, TableRun, unlocked_run
-from kraftlake.tables.history.history_table import HistoryTable
-from kraftlake.tables.table_locks import hold_tables
+from kraftlake.spark_jobs.stream_steps import Notes, StreamSteps
+from kraftlake.spark_jobs.tasks import called, configured, is_remote, telling_faults
+from kraftlake.tables.catch_up.table_run import Progress
+from kraftlake.tables.shards.faults import raise_first
 from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
-LIVE_RECORDS: Final = 20_000
-"""The most records in a micro-batch from which the driver makes rows."""
 _LISTENING_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 
@@ -61,7 +48,7 @@ def run_tables(
 ) -> StreamResult:
     """Update custom tables to the end of the lake's log, each from its own last offset: the driver makes their rows.
 
-    `job` names the stream; otherwise as `run_job`.
+    `job` names the stream; otherwise as `run_job`. On Connect the writers are sent to the server, and are pickled.
     """
     return run_stream(
         job, lake, lambda: writers, None, options=options, spark=spark, on_progress=on_progress, listener=listener
@@ -82,240 +69,143 @@ def run_stream(
 ) -> StreamResult:
     """Update the writers' tables to the end of the lake's log, each from its own last offset.
 
-    `backlog` makes the rows on executors; without it the driver makes all rows. With `snapshot_every_bytes` images
-    become snapshots of the lake too. Otherwise as `run_job`.
+    `backlog` makes the rows on executors; without it they are made where the stream's micro-batches are. With
+    `snapshot_every_bytes` images become snapshots of the lake too. Otherwise as `run_job`.
     """
     options = checked(options)
-    lake = fixed_location(lake)
-    log = MetadataLog.open(lake)  # raises before anything is created in the lake
-    writers = new_writers()
-    with (
-        hold_tables(lake, [writer.description.name for writer in writers]),
-        RunSession(spark, f"kraftlake {job}", options.master) as session,
-    ):
-        open_run = partial(unlocked_run, job, lake, snapshot_every_bytes=snapshot_every_bytes, on_progress=on_progress)
-        stream = _TableStream(
-            job,
-            log,
-            session,
-            backlog=backlog,
-            writers=writers,
-            open_run=lambda: open_run(new_writers()),
-            on_progress=on_progress,
-            listener=listener,
-        )
-        return stream.run(options)
+    steps = StreamSteps(
+        job=job,
+        lake=fixed_location(lake),
+        new_writers=new_writers,
+        backlog=backlog,
+        snapshot_every_bytes=snapshot_every_bytes,
+        until_offset=options.until_offset,
+    )
+    with RunSession(spark, f"kraftlake {job}", options.master) as session:
+        run = _Run(session=session, steps=steps, options=options, on_progress=on_progress, listener=listener)
+        if session.held is not None and is_remote(session.held):
+            return run.of_client(session.held)
+        steps.on_progress = on_progress
+        with steps.begun() as (begin, end):
+            return run.to_the_end(begin, end)
 
 
-class _TableStream:
-    """The stream of one run.
+@attrs.define(kw_only=True)
+class _Run:
+    """A stream, as the process sees it that has started it."""
 
-    Records that were in the log at the stream's start, or pile up while it runs, are a backlog; the rows of other
-    records are made by the TableRun of `open_run`, which is closed before executors continue.
-    """
+    session: RunSession
+    steps: StreamSteps
+    options: StreamOptions
+    on_progress: Progress | None
+    listener: ReplayListener | None
+    _begin: StreamResult = attrs.field(init=False)
+    _told: int = attrs.field(init=False, default=-1)
 
-    def __init__(
-        self,
-        job: str,
-        log: MetadataLog,
-        session: RunSession,
-        *,
-        backlog: ExecutorTables | None,
-        writers: Sequence[TableWriter],
-        open_run: Callable[[], AbstractContextManager[TableRun]],
-        on_progress: Progress | None,
-        listener: ReplayListener | None,
-    ) -> None:
-        self._query = f"kraftlake-{job} {log.path}"  # a session refuses two streams of one name
-        self._log = log
-        self._session = session
-        self._backlog = backlog
-        self._open_run = open_run
-        self._writers = writers
-        self._tables = [writer.table(log.path) for writer in writers]
-        self._on_progress = on_progress
-        self._listener = listener
-        self._begun_end = log.end_offset
-        self._live = ExitStack()
-        self._run: TableRun | None = None
-        self._rows = Counter(dict.fromkeys((table.name for table in self._tables), 0))
-        self._snapshots: list[int] = []
-        self._unwritable: str | None = None
-        self._micro_batches = self._driver_batches = self._steps = self._executors = 0
-        self._fault: BaseException | None = None
-        self._reached = threading.Event()
+    @property
+    def query(self) -> str:
+        """The name of the query; a session refuses two streams of one name."""
+        return f"kraftlake-{self.steps.job} {self.steps.lake}"
 
-    def run(self, options: StreamOptions) -> StreamResult:
-        """Run to the end."""
-        covers = covered_by(LakeReader(self._log), self._writers)
-        for table in self._tables:
-            table.create(self._log.table_id)
-        self._base = self._offset = min(-1 if offset is None else offset for offset in covers.values())
-        if options.trigger != AVAILABLE_NOW or self._offset < self._begun_end - 1:
-            self._stream(options)
-            self._check_end(options)
-        for table in self._tables:
-            table.last_offset()
-        return StreamResult(
-            make_image=partial(_image_of, self._log, self._offset),
-            offset=self._offset,
-            base_offset=self._base,
-            first_offset=max(self._base + 1, self._log.start_offset),
-            rows=dict(self._rows),
-            open_rows={table.name: table.open_count for table in self._tables if isinstance(table, HistoryTable)},
-            snapshots=tuple(self._snapshots),
-            unwritable=self._unwritable,
-            micro_batches=self._micro_batches,
-            driver_batches=self._driver_batches,
-            steps=self._steps,
-            executors=self._executors,
-        )
-
-    def _stream(self, options: StreamOptions) -> None:
-        streams = self._session.get().streams
-        if self._listener is not None:
-            streams.addListener(self._listener)
+    def of_client(self, spark: SparkSession) -> StreamResult:
+        """Run to the end on Connect, where the server's Python makes the micro-batches."""
+        begin, end = called(spark, self.steps.look)
+        self.steps.report = report = Report()
+        last = None if self.options.trigger != AVAILABLE_NOW else end - 1
+        until = self.options.until_offset
+        self.steps.ends_at = min([offset for offset in (last, until) if offset is not None], default=None)
         try:
-            with TemporaryDirectory(prefix="kraftlake-stream-", ignore_cleanup_errors=True) as checkpoint, self._live:
-                self._await(self._start(options, Path(checkpoint)), options.until_offset)
-                self._end_live()
+            return self.to_the_end(begin, end)
         finally:
-            if self._listener is not None:
-                self._listener.await_end(_LISTENING_SECONDS)  # Spark reports on a thread of its own, later
-                streams.removeListener(self._listener)
+            report.end(spark)
 
-    def _check_end(self, options: StreamOptions) -> None:
+    def to_the_end(self, begin: StreamResult, end: int) -> StreamResult:
+        """Run to the end; `begin` is the result before it, `end` that of the log then."""
+        self._begin = done = begin
+        if self.options.trigger != AVAILABLE_NOW or begin.offset < end - 1:
+            self._stream(self.session.get())
+            done = self._so_far()[0]
+            self._check_end(done.offset, end)
+        return attrs.evolve(done, open_rows=called(self.session.held, self.steps.open_rows))
+
+    def _so_far(self) -> tuple[StreamResult, Notes]:
+        """The result so far, and the notes on the last micro-batches. Raises the error of the steps."""
+        report = self.steps.report
+        if report is None:
+            return self.steps.result, self.steps.notes
+        result, notes, fault = report.heard(self.session.get()) or (self._begin, {}, None)
+        raise_first([] if fault is None else [fault])
+        return result, notes
+
+    def _stream(self, spark: SparkSession) -> None:
+        streams = spark.streams
+        if self.listener is not None:
+            self.listener.follow(self.query, lambda: self._so_far()[1])
+            streams.addListener(self.listener)
+        try:
+            self._await(self._start(spark))
+            self.steps.end_live()
+        finally:
+            if self.listener is not None:
+                self.listener.await_end(_LISTENING_SECONDS)  # Spark reports on a thread of its own, later
+                streams.removeListener(self.listener)
+
+    def _check_end(self, offset: int, end: int) -> None:
         """Raises EnvironmentFaultError if the stream was to take all records present, and has not."""
-        last = self._begun_end - 1 if options.until_offset is None else min(self._begun_end - 1, options.until_offset)
-        if options.trigger == AVAILABLE_NOW and self._offset < last:
+        until = self.options.until_offset
+        last = end - 1 if until is None else min(end - 1, until)
+        if self.options.trigger == AVAILABLE_NOW and offset < last:
             raise EnvironmentFaultError(
-                f"Spark ended the stream over {self._log.path} at offset {self._offset} of {last}: run again, which "
-                "goes on from there"
+                f"Spark ended the stream over {self.steps.lake} at offset {offset} of {last}: run again, which goes on "
+                "from there"
             )
 
-    def _start(self, options: StreamOptions, checkpoint: Path) -> StreamingQuery:
-        """Start the stream with a new `checkpoint`: one that the session keeps has the positions of earlier tables.
-
-        The checkpoint is a folder of this machine, which also runs the driver's JVM: no executor reads it.
-        """
-        from kraftlake.spark_jobs.data_source import KraftDataSource
+    def _start(self, spark: SparkSession) -> StreamingQuery:
+        """Start the stream with a checkpoint that ends with it: another has the positions of earlier tables."""
+        from kraftlake.spark_jobs.registered import kraft_stream
         from kraftlake.spark_jobs.replay_listener import observed
-        from kraftlake.spark_jobs.spark_versions import register
 
-        spark = self._session.get()
-        lend_store_access(spark.sparkContext)  # also to the process beside the driver that plans the stream
-        register(spark, KraftDataSource)
-        first = max(self._offset + 1, self._log.start_offset)
-        reader = spark.readStream.format("kraft").options(columns=OFFSETS, startingOffset=first)
-        if options.max_records is not None:
-            reader = reader.option("maxRecordsPerTrigger", options.max_records)
-        now = options.trigger == AVAILABLE_NOW
-        try:
-            writer = observed(reader.load(str(self._log.path))).writeStream.queryName(self._query)
-            writer = writer.option("checkpointLocation", checkpoint.as_uri())
-            writer = writer.foreachBatch(lambda frame, _: self._micro_batch(frame, options.until_offset))
-            return writer.trigger(**({"availableNow": True} if now else {"processingTime": options.trigger})).start()
-        except Exception as fault:
-            raise worded(fault) from fault
+        options: dict[str, Any] = {"columns": OFFSETS, "startingOffset": self._begin.first_offset}
+        if self.options.max_records is not None:
+            options["maxRecordsPerTrigger"] = self.options.max_records
+        now, interval = {"availableNow": True}, {"processingTime": self.options.trigger}
+        with telling_faults(), configured(spark, OWN_CHECKPOINT):
+            steps = kraft_stream(spark, self.steps.lake, options)
+            writer = observed(steps).writeStream.queryName(self.query).foreachBatch(self.steps.take)
+            return started(writer.trigger(**(now if self.options.trigger == AVAILABLE_NOW else interval)))
 
-    def _micro_batch(self, frame: DataFrame, until_offset: int | None) -> None:
-        """Take one micro-batch, on a thread of Spark's. An exception is kept: Spark turns it into text."""
-        if self._reached.is_set():  # the stream is about to be stopped, which interrupts what this would do
-            return
-        try:
-            for last in frame.toArrow()["last"].to_pylist():
-                self._advance(last)
-            if until_offset is not None and self._offset >= until_offset:
-                self._reached.set()
-        except Exception as fault:
-            self._fault = fault
-            raise
-        except BaseException as fault:  # Spark would wait forever for a thread that ends with it
-            self._fault = fault
-            raise RuntimeError(type(fault).__name__) from fault
+    def _await(self, query: StreamingQuery) -> None:
+        from pyspark.errors import PySparkException
 
-    def _advance(self, last: int) -> None:
-        """Update the tables to an offset."""
-        self._micro_batches += 1
-        self._log.refresh()
-        waiting = self._log.end_offset - 1 - self._offset
-        if self._backlog is not None and (last < self._begun_end or waiting > LIVE_RECORDS):
-            self._end_live()
-            topics, partitions = self._by_executors(self._backlog, last)
-        else:
-            topics, partitions = self._by_driver(last)
-        self._offset = max(last, self._offset)
-        if self._listener is not None and topics is not None and partitions is not None:
-            lag = self._log.end_offset - 1 - last
-            self._listener.note(self._query, last, lag=lag, topics=topics, partitions=partitions)
-
-    def _by_executors(self, backlog: ExecutorTables, last: int) -> tuple[int | None, int | None]:
-        """Make the rows on the executors; returns the numbers of topics and partitions after that."""
-        spark = self._session.get()
-
-        def on_step(offset: int, end: int) -> None:
-            self._offset = max(offset, self._offset)
-            if self._on_progress is not None:
-                self._on_progress(offset, end)
-
-        made = backlog.advance(spark, last, on_step)
-        self._rows.update(made.rows)
-        self._steps += made.steps
-        self._snapshots += made.snapshots
-        self._unwritable = made.unwritable
-        self._executors = executor_count(spark)
-        return made.topics, made.partitions
-
-    def _by_driver(self, last: int) -> tuple[int | None, int | None]:
-        """Make the rows in this process; returns the numbers of topics and partitions after that."""
-        if self._run is None:
-            self._run = self._live.enter_context(self._open_run())
-            self._run.begin()
-        self._driver_batches += 1
-        self._run.refresh()
-        self._run.catch_up(last)
-        self._offset = max(self._run.last_offset, self._offset)
-        state = self._run.state(last)
-        return state["topics"], state["partitions"]
-
-    def _end_live(self) -> None:
-        """Commit all rows that the driver has made, and leave the tables to the executors, or to other runs."""
-        run, self._run = self._run, None
-        if run is None:
-            return
-        run.finish()
-        result = run.result()
-        self._rows.update(result.rows)
-        self._snapshots += result.snapshots
-        self._unwritable = result.unwritable
-        self._live.close()
-
-    def _await(self, query: StreamingQuery, until_offset: int | None) -> None:
-        self._fault = None
         failure: Exception | None = None
         try:
             while not query.awaitTermination(_POLL_SECONDS):
-                if until_offset is not None and self._reached.is_set():
+                if self._has_reached():
                     break
         except Exception as fault:
             failure = fault
         finally:
-            if query.isActive:
-                query.stop()
-        if isinstance(self._fault, KraftlakeError) or not isinstance(self._fault, Exception | None):
-            raise self._fault
-        failure = self._fault or failure
+            try:
+                if query.isActive:
+                    query.stop()
+            except Exception as fault:
+                failure = failure or fault
+        cause = self.steps.fault
+        if isinstance(cause, KraftlakeError) or not isinstance(cause, Exception | None):
+            raise cause
+        failure = cause or failure
         if failure is not None:
+            with suppress(PySparkException):  # a server that has ended says no more
+                self._so_far()
             raise worded(failure) from failure
 
-
-def _image_of(log: MetadataLog, offset: int) -> MetadataImage:
-    """The image at an offset of the log, the empty one at -1."""
-    return MetadataImage.EMPTY if offset < 0 else image_at(LakeReader(log), offset).image
-
-
-def executor_count(spark: SparkSession) -> int:
-    """The number of a session's executors; a local master is one."""
-    context = spark.sparkContext
-    infos = len(context._jsc.sc().statusTracker().getExecutorInfos())  # the driver is one of them
-    return infos if infos == 1 else infos - 1
+    def _has_reached(self) -> bool:
+        """Whether the tables have the last offset that was asked for. Calls `on_progress` for the server's Python."""
+        until, report = self.options.until_offset, self.steps.report
+        if until is None and (report is None or self.on_progress is None):
+            return False
+        result, notes = self._so_far()
+        if report is not None and self.on_progress is not None and result.offset > self._told:
+            self._told = result.offset
+            self.on_progress(result.offset, result.offset + 1 + notes.get(result.offset, {}).get("lag", 0))
+        return until is not None and result.offset >= until

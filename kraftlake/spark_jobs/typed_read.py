@@ -14,8 +14,7 @@ import pyarrow as pa
 from kraftlake.records.typed_rows import typed_schema
 from kraftlake.runtime.arguments import path_text, texts
 from kraftlake.runtime.errors import UsageError
-from kraftlake.spark_jobs.executor_environment import lend_store_access
-from kraftlake.spark_jobs.spark_versions import register
+from kraftlake.spark_jobs.tasks import called
 from kraftlake.tables.record_scan import open_scanned, type_of
 
 if TYPE_CHECKING:
@@ -43,18 +42,21 @@ def read_records(
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from kraftlake.spark_jobs.data_source import FORMAT, KraftDataSource
+    from kraftlake.spark_jobs.data_source import FORMAT
+    from kraftlake.spark_jobs.registered import registered
 
     only = type_of(type)
     schema = _part_of(typed_schema(only), columns)
     path = path_text(lake)
     path = path if "://" in path else str(Path(path).absolute())
-    open_scanned(path, start_offset, end_offset)
-    lend_store_access(spark.sparkContext)
-    register(spark, KraftDataSource)
+    called(spark, lambda: _check_source(path, start_offset, end_offset))
     options = {"type": only, "startOffset": start_offset, "endOffset": end_offset, "showSecrets": show_secrets}
-    reader = spark.read.format(FORMAT).schema(from_arrow_schema(schema))
+    reader = registered(spark).read.format(FORMAT).schema(from_arrow_schema(schema))
     return reader.options(**{name: value for name, value in options.items() if value is not None}).load(path)
+
+
+def _check_source(path: str, first: int | None, last: int | None) -> None:
+    open_scanned(path, first, last)
 
 
 def _part_of(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

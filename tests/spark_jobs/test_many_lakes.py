@@ -148,7 +148,7 @@ def test_neither_a_slow_lake_nor_one_that_ends_its_process_holds_the_others(
         return '{"summary": {}}'
 
     ended = []
-    for lake in _each_in_a_task(spark.sparkContext, "test", make, ["slow", "deadly", "a", "b", "c"]):
+    for lake in _each_in_a_task(spark, "test", make, ["slow", "deadly", "a", "b", "c"]):
         ended.append(lake)
         if len(ended) == 4:
             gate.touch()
@@ -169,7 +169,7 @@ def test_no_task_runs_on_when_a_run_ends_early(spark: SparkSession) -> None:
             time.sleep(0.02)
         return '{"summary": {}}'
 
-    runs = _each_in_a_task(spark.sparkContext, "test", make, ["a", "endless", "b"])
+    runs = _each_in_a_task(spark, "test", make, ["a", "endless", "b"])
     assert {next(runs).lake, next(runs).lake} == {"a", "b"}
     runs.close()
     assert not list(spark.sparkContext.statusTracker().getActiveJobsIds())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +19,13 @@ from deltalake import DeltaTable
 from kraftlake.api import open_source
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError
-from kraftlake.spark_jobs import StreamOptions, run_job
+from kraftlake.spark_jobs import StreamOptions, image_frame, read_records, run_job
 from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.history.state_at import state_at
 from kraftlake.tables.jobs import JOBS
 from tests.at_least_one import at_least_one
-from tests.metadata_log.object_store import BUCKET, LONG
+from tests.connect_server import connect_server, connected
+from tests.metadata_log.object_store import BUCKET, KEY, LONG
 from tests.spark_cluster import SparkCluster, driver_environment
 from tests.spark_jobs.in_a_lake import STATE_AT, everything
 from tests.tables.metrics.test_cluster_metrics import check_minutes
@@ -150,13 +153,63 @@ def test_a_cluster_whose_workers_know_no_store_makes_and_reads_its_tables(
     assert told["ended"]
 
 
-def found_by_local_driver(lake: str, what: str) -> dict[str, Any]:
+def found_by_local_driver(lake: str, what: str, **environment: str) -> dict[str, Any]:
     """What is found by a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark_driver", "local[2]"],
         input=json.dumps([IN_A_LAKE, lake, what]) + "\n",
-        cwd=ROOT, env=driver_environment(), capture_output=True, text=True, timeout=400, check=False,
+        cwd=ROOT, env=driver_environment() | environment, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     told: dict[str, Any] = json.loads(done.stdout)
     return told
+
+
+LOGGED = {
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+}
+
+
+@pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a server of Spark Connect")
+def test_no_key_of_the_store_is_in_what_a_connect_server_logs_and_shows(
+    server: dict[str, str], lake: str, tmp_path: Path
+) -> None:
+    append_in(MetadataLog.create(lake), 2, batches_between(0, 500))
+    (tmp_path / "events").mkdir()
+    options = {**LOGGED, "spark.eventLog.dir": (tmp_path / "events").as_uri()}
+    with connect_server(tmp_path, options, server) as address, connected(address) as spark:
+        assert run_job("all", lake, spark=spark).steps == 1
+        assert read_records(spark, lake, columns=["offset"]).count() == 501
+        assert image_frame(spark, lake).count() > 0
+        (page,) = re.findall(r"http://127.0.0.1:\d+", (tmp_path / "server.log").read_text("utf-8"))
+        shown = list(pages_of(f"{page}/api/v1/applications"))
+    logged = [path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file()]
+    assert sum("SparkListenerConnectOperationStarted" in text for text in logged) == 1
+    assert [text for text in (*shown, *logged) if KEY in text] == []
+
+
+def pages_of(applications: str) -> Iterator[str]:
+    """What the page of Spark's one application tells as JSON."""
+    (application,) = json.loads(text_at(applications))
+    for what in ("environment", "executors", "jobs", "stages?details=true", "sql?details=true&planDescription=true"):
+        yield text_at(f"{applications}/{application['id']}/{what}")
+
+
+def text_at(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return str(answer.read(), "utf-8")
+
+
+@pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a JVM of its own")
+def test_no_key_of_the_store_is_in_the_event_log_of_a_session(lake: str, tmp_path: Path) -> None:
+    append_in(MetadataLog.create(lake), 2, batches_between(0, 500))
+    options = {**LOGGED, "spark.eventLog.dir": tmp_path.as_uri()}
+    words = " ".join(f"--conf {name}={value}" for name, value in options.items())
+    told = found_by_local_driver(lake, "made", PYSPARK_SUBMIT_ARGS=f"{words} pyspark-shell")
+    assert told["made"] == [1, 0]
+    logged = [path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file()]
+    assert sum("SparkListenerSQLExecutionStart" in text for text in logged) == 1
+    assert [text for text in logged if KEY in text] == []

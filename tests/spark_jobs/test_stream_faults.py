@@ -41,7 +41,7 @@ def test_what_spark_says_begins_behind_the_line_that_names_the_call() -> None:
 
 @pytest.mark.parametrize("text", [IN_A_WORKER, FAILED_STAGE.replace("{raised}", IN_A_WORKER)])
 def test_what_python_raised_in_a_worker_is_the_reason(text: str) -> None:
-    missing = "ModuleNotFoundError: No module named 'kraftlake'"
+    missing = "ModuleNotFoundError: No module named 'pyarrow'"
     assert str(worded(ValueError(text.format(raised=missing)))) == f"Spark failed: {missing}"
     ours = "kraftlake.runtime.errors.EnvironmentFaultError: the sentence: with the way out"
     assert str(worded(ValueError(text.format(raised=ours)))) == "the sentence: with the way out"
@@ -65,7 +65,8 @@ def test_a_python_that_is_not_there_is_named(text: str) -> None:
         (
             "/usr/bin/python3: Error while finding module specification for 'kraftlake.spark_jobs.worker_daemon' "
             "(ModuleNotFoundError: No module named 'kraftlake')",
-            "Spark failed: ModuleNotFoundError: No module named 'kraftlake'",
+            "kraftlake is not installed in the Python of Spark's workers: install the same release there, and name "
+            "that Python as PYSPARK_PYTHON",
         ),
         (
             'Traceback (most recent call last):\n    File "daemon.py", line 1, in main\n  '
@@ -88,3 +89,22 @@ def test_a_worker_that_was_killed_is_told_in_words_for_people() -> None:
 def test_a_python_that_ends_at_its_start_is_told_in_words_for_people() -> None:
     said = "[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
     assert "PYSPARK_PYTHON has to be a Python that has kraftlake" in str(worded(ValueError(said)))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("ModuleNotFoundError: No module named 'kraftlake'", "kraftlake is not installed in the Python of"),
+        ("ModuleNotFoundError: No module named 'kraftlake.spark_jobs.tasks'", "kraftlake is of another release in"),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark "
+            "cannot run with different minor versions.\nPlease check environment variables",
+            "Python is 3.12 in Spark's workers and 3.11 where the job was started",
+        ),
+        ('status = StatusCode.UNAVAILABLE details = "Socket closed"', "the server of Spark Connect has ended or is"),
+    ],
+)
+def test_what_workers_and_servers_lack_is_one_sentence(said: str, words: str) -> None:
+    sentence = str(worded(RuntimeError(f"Traceback (most recent call last):\n  File x\n{said}\n")))
+    assert sentence.startswith(words)
+    assert "\n" not in sentence

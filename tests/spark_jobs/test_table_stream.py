@@ -20,6 +20,7 @@ from kraftlake.metadata_log.maintenance.trimming import set_properties, trim
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job, table_stream
+from kraftlake.spark_jobs.stream_steps import StreamSteps
 from kraftlake.spark_jobs.submit import main
 from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.jobs import ALL, JOBS
@@ -260,7 +261,7 @@ def test_a_stream_that_ends_before_it_has_all_that_was_there_is_no_success(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake_of(tmp_path / "lake", commits=1, last=100)
-    monkeypatch.setattr(table_stream._TableStream, "_micro_batch", lambda *_: None)
+    monkeypatch.setattr(StreamSteps, "take", lambda *_: None)
     with pytest.raises(EnvironmentFaultError, match=r"Spark ended the stream over .* at offset -1 of 100: run again"):
         run(tmp_path / "lake", spark, "events")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +15,18 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, write_part
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
-from kraftlake.metadata_log.storage.location import fixed_location
+from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.runtime.errors import OffsetError
-from kraftlake.spark_jobs.fold.frames import bounded_batches, collected, results_frame
+from kraftlake.spark_jobs.fold.frames import fold_plans, results_frame
 from kraftlake.spark_jobs.fold.topic_files import TopicFiles
+from kraftlake.spark_jobs.report import in_server
 from kraftlake.spark_jobs.run_session import RunSession
+from kraftlake.spark_jobs.tasks import bounded_batches, called, collected
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import replayed
 from kraftlake.tables.shards.results import topics_and_names
-from kraftlake.tables.shards.shard_plan import ShardPlan, plan_fold, plans, provenance_at
+from kraftlake.tables.shards.shard_plan import ShardPlan, provenance_at
 from kraftlake.tables.shards.snapshot_layout import head_of, ranges_of, tail_of
 
 if TYPE_CHECKING:
@@ -81,12 +82,18 @@ def build_snapshot(
     fails. After an error the lake has the same snapshots as before.
     """
     place, at_offset = fixed_location(lake), whole_or_none(at_offset)
-    log = MetadataLog.open(place)
-    at = log.end_offset - 1 if at_offset is None else at_offset
-    known = _there_already(log, at)
+    known = called(spark, lambda: _known(place, at_offset))
     if known is not None:
         return known
-    with bounded_batches(spark), folding(spark, log, at, shards=shards, from_snapshot=from_snapshot) as fold:
+    return in_server(spark, place, lambda session: _build(session, place, at_offset, shards, from_snapshot))
+
+
+def _build(
+    spark: SparkSession, place: Location, at_offset: int | None, shards: int | None, from_snapshot: bool | None
+) -> BuiltSnapshot:
+    log = MetadataLog.open(place)
+    at = log.end_offset - 1 if at_offset is None else at_offset
+    with bounded_batches(spark), folding(spark, place, at, shards=shards, from_snapshot=from_snapshot) as fold:
         open_since = fold.others.open_since
         if open_since is not None:
             if at_offset is not None:
@@ -107,15 +114,9 @@ def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str 
     No JVM is started if there is no lake, or no such offset in it, or if the lake has the snapshot.
     """
     place, at_offset = fixed_location(lake), whole_or_none(at_offset)
-    log = MetadataLog.open(place)
-    if at_offset is not None and at_offset >= log.end_offset:
-        held = f"offsets {log.start_offset} to {log.end_offset - 1}" if log.end_offset else "no offsets"
-        raise OffsetError(f"Offset {at_offset} is past the end of {lake}, which holds {held}.")
-    known = _there_already(log, log.end_offset - 1 if at_offset is None else at_offset)
-    if known is not None:
-        return known
     with RunSession(None, "kraftlake snapshot", master) as session:
-        return build_snapshot(session.get(), lake, at_offset)
+        known = called(session.held, lambda: _known(place, at_offset))
+        return known or build_snapshot(session.get(), lake, at_offset)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -130,7 +131,7 @@ class Fold:
 
 @contextmanager
 def folding(
-    spark: SparkSession, log: MetadataLog, at: int, *, shards: int | None = None, from_snapshot: bool | None = None
+    spark: SparkSession, lake: Location, at: int, *, shards: int | None = None, from_snapshot: bool | None = None
 ) -> Iterator[Fold]:
     """Fold the log up to `at`; the rows stay on the executors' disks until the context ends.
 
@@ -138,8 +139,7 @@ def folding(
     """
     from pyspark import StorageLevel
 
-    parallelism = spark.sparkContext.defaultParallelism
-    for plan in plans(partial(plan_fold, log, at, parallelism=parallelism, shards=shards, from_snapshot=from_snapshot)):
+    for plan in fold_plans(spark, lake, at, shards=shards, from_snapshot=from_snapshot):
         base_at = plan.base_at
 
         def topics(_: int, chunks: Iterator[Chunk], base_at: MetadataProvenance = base_at) -> tuple[object, object]:
@@ -195,6 +195,15 @@ def add_snapshot(log: MetadataLog, driver: ReplayState, names: pa.Table, folded:
         partitions=sum(names["partitions"].to_pylist()),
         written=table.add_parts([first, *topics, last], facts),
     )
+
+
+def _known(lake: Location, at_offset: int | None) -> BuiltSnapshot | None:
+    """The snapshot at an offset that the lake has already. Raises OffsetError for an offset past the log's end."""
+    log = MetadataLog.open(lake)
+    if at_offset is not None and at_offset >= log.end_offset:
+        held = f"offsets {log.start_offset} to {log.end_offset - 1}" if log.end_offset else "no offsets"
+        raise OffsetError(f"Offset {at_offset} is past the end of {lake}, which holds {held}.")
+    return _there_already(log, log.end_offset - 1 if at_offset is None else at_offset)
 
 
 def _batch_end(log: MetadataLog, offset: int) -> int:

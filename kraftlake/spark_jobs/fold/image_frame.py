@@ -12,6 +12,7 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.spark_jobs.fold.frames import rows_frame, sound_plan
+from kraftlake.spark_jobs.tasks import called
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.partition_columns import PARTITION_SCHEMA
 
@@ -38,10 +39,9 @@ def image_frame(
     a metadata transaction that is open there. Raises OffsetError for an offset without an image; the error of a record
     is raised when the DataFrame is used.
     """
-    log = MetadataLog.open(fixed_location(lake))
-    at_offset = whole_or_none(at_offset)
-    at = log.end_offset - 1 if at_offset is None else at_offset
-    plan = sound_plan(spark, log, at, shards=shards, from_snapshot=from_snapshot)
+    place, at_offset = fixed_location(lake), whole_or_none(at_offset)
+    at = called(spark, lambda: MetadataLog.open(place).end_offset - 1) if at_offset is None else at_offset
+    plan = sound_plan(spark, place, at, shards=shards, from_snapshot=from_snapshot)
 
     def partitions(replay: LogReplay, _: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         yield from partition_table(replay.store.topics()).to_batches(_ROWS_AT_ONCE)

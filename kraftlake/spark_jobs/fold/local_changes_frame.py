@@ -11,7 +11,7 @@ import pyarrow as pa
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.storage.location import fixed_location
+from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.replay.log.delta_chunk import DeltaBoundaries
 from kraftlake.replay.log.partition_changes import PartitionChanges, changes_of_image
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -19,6 +19,7 @@ from kraftlake.replay.reading.replay_base import check_covered
 from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.fold.frames import rows_frame, sound_plan
+from kraftlake.spark_jobs.tasks import called
 from kraftlake.tables.local_changes.local_changes_columns import local_change_table
 from kraftlake.tables.local_changes.local_changes_table import SCHEMA
 from kraftlake.tables.shards.replayed import parts_of_step
@@ -50,8 +51,20 @@ def local_changes_frame(
     No process holds more than a shard of an image. Raises UsageError for a range that runs backwards, OffsetError if
     the log does not hold it; the error of a record is raised when the DataFrame is used.
     """
-    log = MetadataLog.open(fixed_location(lake))
-    from_offset, to_offset = whole(from_offset), whole_or_none(to_offset)
+    place, from_offset, to_offset = fixed_location(lake), whole(from_offset), whole_or_none(to_offset)
+    to, end = called(spark, lambda: _end_of(place, from_offset, to_offset))
+    before = to if from_offset < 0 else from_offset
+    plan = sound_plan(spark, place, before, to=to, shards=shards, from_snapshot=from_snapshot)
+
+    def rows(replay: LogReplay, step: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        yield from batches_of(changes_after(from_offset, replay, step), end)
+
+    return rows_frame(spark, plan, rows, SCHEMA)
+
+
+def _end_of(lake: Location, from_offset: int, to_offset: int | None) -> tuple[int, MetadataProvenance]:
+    """The end of a range of offsets that the log holds, and the provenance of the image there."""
+    log = MetadataLog.open(lake)
     to = log.end_offset - 1 if to_offset is None else to_offset
     if from_offset > to:
         raise UsageError(f"Local changes from offset {from_offset} to {to} run backwards.")
@@ -59,14 +72,7 @@ def local_changes_frame(
         raise OffsetError(f"Offset {from_offset} is no offset to begin from: the lowest is -1, the empty image.")
     if from_offset >= 0:
         check_covered(LakeReader(log), from_offset, to)
-    before = to if from_offset < 0 else from_offset
-    plan = sound_plan(spark, log, before, to=to, shards=shards, from_snapshot=from_snapshot)
-    end = provenance_at(log, to)
-
-    def rows(replay: LogReplay, step: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
-        yield from batches_of(changes_after(from_offset, replay, step), end)
-
-    return rows_frame(spark, plan, rows, SCHEMA)
+    return to, provenance_at(log, to)
 
 
 def changes_after(from_offset: int, replay: LogReplay, step: Iterator[Chunk]) -> PartitionChanges:

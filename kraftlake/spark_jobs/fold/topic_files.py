@@ -24,8 +24,8 @@ from kraftlake.metadata_log.storage.location import lake_location
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.rows import to_rows
 from kraftlake.replay.loader.image_columns import topics_from_arrow
-from kraftlake.spark_jobs.fold.frames import collected, in_arrow
 from kraftlake.spark_jobs.spark_versions import by_number
+from kraftlake.spark_jobs.tasks import collected, in_arrow
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, chunks_of
 from kraftlake.tables.shards.faults import raise_first
 from kraftlake.tables.shards.results import result_of, shards_in

@@ -36,7 +36,8 @@ class ShardDone:
 
     `files` are the files of each table by name, and `open_files` those of open rows; none is part of a table yet.
     `begins_with` are the counts of the shard's topics before the step, `topics` and `partitions` their numbers after
-    it, `records` and `size` the number and the bytes of the step's records.
+    it, `records` and `size` the number and the bytes of the step's records. `executor` names that of the task, if the
+    caller sets it.
     """
 
     files: dict[str, list[AddFile]]
@@ -47,6 +48,7 @@ class ShardDone:
     partitions: int
     records: int
     size: int
+    executor: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -28,6 +28,10 @@ _WHAT_IF = (
     "`underMinIsr` and `recovering` are what the loss adds. Lists are sorted."
 )
 _REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
+_CHANGES = (
+    "One object: the epoch of the claim, the last offset, and a result for each thing, with the controller's error "
+    "where it refuses. The commands that change a controlled lake are alike: their results have what was made."
+)
 COMMANDS = (
     ("image SOURCE", "image L --at-offset 458", "One object, keyed by names and ids; numbers in a key are text."),
     ("log SOURCE", "log L --from 403 --type PARTITION_CHANGE_RECORD", "A line for each record."),
@@ -43,12 +47,41 @@ COMMANDS = (
     ("what-if SOURCE", "what-if L --at-offset 401 --lose-broker 3", _WHAT_IF),
     ("verify SOURCE", "verify L", "One object: what was checked, and the problems."),
     ("ls SOURCE PATH", "ls L /image/topics/byName --at-offset 458", "A line for each node."),
+    ("cat SOURCE PATH", "cat L /image/topics/byName/fixed-a/0 --at-offset 458", "A line for each node and value."),
+    ("drift SOURCE OTHER", "drift L L --at-offset 402 --other-at 4639", "One object: what differs, by part."),
+    ("undo SOURCE", "undo L --to 3000 --topic t-10-k3m", "One object: the plan, step by step."),
+    ("recreate SOURCE", "recreate L --topic fixed-a", "One object: a declared file, as `drift` reads it."),
     ("import SOURCE LAKE", "import L LAKE", "One object: what was appended."),
     ("tables LAKE", "tables LAKE", "One object: the rows of each table."),
+    ("log compact LAKE", "log compact LAKE", "One object: the files that were merged, and the checkpoints."),
+    ("log vacuum LAKE", "log vacuum LAKE", "One object: the files that were deleted."),
+    ("tables trim LAKE", "tables trim LAKE --before 3000 --yes", "One object: the rows removed of each table."),
+    ("fork SOURCE LAKE", "fork L FORK --at-offset 402", "One object: the new lake."),
+    ("configs alter RESOURCE", "configs alter topic:fixed-a --set retention.ms=60000 --lake FORK", _CHANGES),
     ("export SOURCE FILE", "export L 458.checkpoint --at-offset 458", "One object: the snapshot file."),
     ("page SOURCE", "page L -o cluster.html", "One object: the page."),
 )  # fmt: skip
 """The commands whose answers the page shows: the command, a call with `--json` on the sample, and the answer's form."""
+
+ALIKE = {
+    "watch": "the lines of `events`, as they are committed",
+    "shell": "the answers of its commands, each as of the command of its name",
+    "spark": "the object of `tables`, with `steps`, `executors` and `driverBatches`; of many an object with `lakes`",
+    "log trim": "one object: the new start of the log, and what was removed",
+    "format": "one object: `lake`, `clusterId`, `role`, `metadataVersion`",
+    "generate": "one object: the lake, and its episodes with their offsets",
+    "restore": "one object: the offset, the voters, and what is lost, moved or lacking, by the names of partitions",
+    "cluster up": "one object when all nodes are up: `bootstrap`, `controllers`, `lake`, `clusterId`, `data`",
+    "broker": "the log of the process, an object a line",
+    "controller": "the log of the process, an object a line",
+    "follow": "the log of the process, an object a line",
+    "brokers": "as `configs alter`",
+    "topics": "as `configs alter`",
+    "acls": "as `configs alter`",
+    "quotas": "as `configs alter`",
+    "features": "as `configs alter`",
+}
+"""Commands whose answers have random ids or no end, or the form of another one's."""
 
 
 def json_page() -> str:
@@ -64,6 +97,8 @@ def json_page() -> str:
     with beside_samples():
         for shown, words, form in COMMANDS:
             parts.append(f"## {shown}\n\n{form}\n\n```text\n{_answer(words)}\n```")
+    rows = "\n".join(f"| `{name}` | {form} |" for name, form in ALIKE.items())
+    parts.append(f"## Other commands\n\n| command | |\n| --- | --- |\n{rows}")
     return "\n\n".join(parts) + "\n"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import attrs
+import click
 import pytest
 
 from kraftlake.tables.jobs import TABLES
@@ -16,6 +17,7 @@ from tests.cli.running import ROOT
 from tests.docs.built_site import built_site
 from tools.architecture_picture import PICTURES as DRAWN
 from tools.commands import commands
+from tools.json_page import ALIKE, COMMANDS
 from tools.page_pictures import PICTURES as OF_PAGES
 from tools.reference_pages import DOORS, REFERENCE, door_targets, kept_pages, table_descriptions
 from tools.terminal_picture import PICTURES as OF_TERMINALS
@@ -102,6 +104,15 @@ def test_the_pages_of_commands_tables_and_metrics_are_those_of_the_code() -> Non
     assert sorted(description.name for description in table_descriptions()) == sorted(TABLES)
     for name, text in at_least_one(kept_pages().items()):
         assert (REFERENCE / name).read_text("utf-8") == text, "python -m tools.reference_pages"
+
+
+def test_the_page_of_json_has_every_command() -> None:
+    shown = {call for _, call, _ in COMMANDS}
+    for name, command in at_least_one(commands()):
+        words = name.removeprefix("kraftlake ")
+        if not isinstance(command, click.Group):
+            alike = {words, words.split()[0]} & {*ALIKE}
+            assert alike or any(call.startswith(f"{words} ") for call in shown), name
 
 
 @pytest.mark.parametrize("name", DRAWN)

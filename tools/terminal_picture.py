@@ -55,6 +55,7 @@ class Picture:
 _BIN = Path(sys.executable).parent
 PICTURES = {
     "doctor.svg": Picture(f"kraftlake doctor {LOG} --at 07:46:16.256", "kraftlake doctor", lines=18),
+    "undo.svg": Picture(f"kraftlake undo {LOG} --at 4639 --to 4000", "kraftlake undo", width=120, lines=24),
     "image.svg": Picture(f"kraftlake image {LOG} --at-offset 4592", "kraftlake image", width=108, lines=46),
 }
 """The pictures by their file in docs/images."""

@@ -17,9 +17,12 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 import kraftlake
 from kraftlake.diagnosis.undo.apply_plan import apply_plan
+from kraftlake.diagnosis.undo.applying import Pace, Taken
 from kraftlake.diagnosis.undo.step import Action, StepClass
+from kraftlake.protocol.address import parse_addresses
+from kraftlake.protocol.quorum_client import QuorumClient
 from tests.at_least_one import at_least_one
-from tests.interop.undone_nodes import AUTHORIZED, FAST, acl, done, set_configs
+from tests.interop.undone_nodes import AUTHORIZED, FAST, acl, delete_all_acls, done, set_configs
 from tests.kafka_node import KafkaNode, started_nodes
 
 pytestmark = [
@@ -33,7 +36,10 @@ USERS = ["alice", "bob", "carol"]
 """Small pools of names, so that things are changed, deleted and made again."""
 
 
-_DYNAMIC = (ck.ConfigSource.DYNAMIC_TOPIC_CONFIG.value, ck.ConfigSource.DYNAMIC_BROKER_CONFIG.value)
+_DYNAMIC = {
+    ck.ResourceType.TOPIC: ck.ConfigSource.DYNAMIC_TOPIC_CONFIG.value,
+    ck.ResourceType.BROKER: ck.ConfigSource.DYNAMIC_BROKER_CONFIG.value,
+}
 
 
 class History:
@@ -125,7 +131,7 @@ class History:
         futures = [one for resources in asked if resources for one in self._client.describe_configs(resources).items()]
         for resource, future in futures:
             for entry in future.result(timeout=60).values():
-                if entry.source in _DYNAMIC:
+                if entry.source == _DYNAMIC[resource.restype]:
                     told.add(("config", resource.restype.name, resource.name, entry.name, entry.value))
         any_ = ck.AclBindingFilter(
             ck.ResourceType.ANY, None, ck.ResourcePatternType.ANY, None, None, ck.AclOperation.ANY,
@@ -176,3 +182,37 @@ def test_a_random_history_is_undone_to_random_moments(tmp_path: Path) -> None:
             partial = {path.removeprefix("topic/") for path in excused if path.startswith("topic/")}
             now, wanted = (without_partial(one, partial) for one in (settled(history), told))
             assert now == wanted, f"seed {seed}, moment {number}"
+
+
+@pytest.mark.parametrize("over", ["bootstrap", "controller"])
+def test_a_leader_that_is_killed_in_the_middle_is_followed_by_another(tmp_path: Path, over: str) -> None:
+    roles = dict.fromkeys((1, 2, 3), "broker,controller")
+    with started_nodes(tmp_path, roles, settings=AUTHORIZED) as nodes:
+        addresses = ",".join(getattr(one, over) for one in nodes.values())
+        quorum = ",".join(one.controller for one in nodes.values())
+        client = nodes[1].admin
+        done(client.create_topics([NewTopic("orders", 1, 3)]))
+        users = [f"User:u{number}" for number in range(20)]
+        done(client.create_acls([acl(user, ck.AclOperation.READ) for user in users]))
+        then = kraftlake.open(quorum).end_offset - 1
+        delete_all_acls(client)
+        source = kraftlake.open(quorum)
+        plan = source.plan_undo(then)
+        leader = next(id_ for id_, node in nodes.items() if id_ == leader_of(node))
+
+        def kill_the_leader(taken: Taken) -> None:
+            if taken.number == 7:
+                nodes[leader].kill()
+
+        found = apply_plan(
+            plan, source, addresses, journal=tmp_path / "journal", pace=Pace(rate=1000, patience=120),
+            classes=[*StepClass], tell=kill_the_leader,
+        )  # fmt: skip
+        assert {one.outcome for one in found.steps} == {"applied"}
+        assert found.left.is_empty()
+
+
+def leader_of(node: KafkaNode) -> int:
+    """The controller that leads, by the answer of a node."""
+    with QuorumClient(parse_addresses(node.controller)) as client:
+        return client.describe().leader_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 
@@ -18,11 +18,14 @@ from kraftlake.diagnosis.undo.plan import Plan
 from kraftlake.diagnosis.undo.requests import request_of
 from kraftlake.diagnosis.undo.step import Action, Step, StepClass
 from kraftlake.image.json_form import Json
-from kraftlake.protocol.admin_client import AdminClient, Answer
+from kraftlake.protocol.address import Address
+from kraftlake.protocol.admin_client import AdminClient
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.redaction import REDACTED
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.words import shown
+
+T = TypeVar("T")
 
 _PATIENCE_SECONDS: Final = 30.0
 """The time that a step waits for a cluster that does not answer, or does not show a change that it has taken."""
@@ -41,6 +44,9 @@ class Cluster(Protocol):
 
     def whole(self) -> ClusterDescription:
         """The whole cluster."""
+
+    def node_of(self, step: Step) -> Address | None:
+        """The node that alone takes the request of a step; None for a step that any node takes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -104,8 +110,9 @@ class Application:
         for number, step in enumerate(self._plan.steps, 1):
             if self._why_not(step) or not request_of(step).validates or _depends(step, made):
                 continue
-            if progress_of(self._cluster.read(step), step) is Progress.TO_DO:
-                self._send(number, step, validate_only=True)
+            described = self._patiently(partial(self._cluster.read, step))
+            if progress_of(described, step) is Progress.TO_DO:
+                self._patiently(partial(self._send, number, step, validate_only=True))
 
     def run(self) -> tuple[Taken, ...]:
         """Take the steps in their order. Raises ApplyError at the first that can't be taken."""
@@ -113,7 +120,19 @@ class Application:
 
     def left(self, then: ClusterDescription, *, topics: Sequence[str] = (), kinds: Sequence[str] = ()) -> Drift:
         """What differs from the cluster to the state that is wanted, of what the plan is about."""
-        return selected_changes(compare(self._cluster.whole(), then, internal=True), topics, kinds)
+        whole = self._patiently(self._cluster.whole)
+        return selected_changes(compare(whole, then, internal=True), topics, kinds)
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """The result of `ask`, called again while a node does not answer. Raises the NodeError when patience ends."""
+        deadline = self._pace.clock() + self._pace.patience
+        while True:
+            try:
+                return ask()
+            except NodeError:
+                if self._pace.clock() > deadline:
+                    raise
+                self._pace.sleep(_PAUSE_SECONDS)
 
     def _why_not(self, step: Step) -> str:
         """The reason why a step is not taken; empty for one that is."""
@@ -177,7 +196,12 @@ class Application:
         verb = "validate" if validate_only else "send"
         self._note(number, step, verb)
         make = partial(_made, request.make, step, validate_only)
-        answer: Answer = request.answer(self._client.ask(request.api, request.versions, make, request.answer))
+        node = self._cluster.node_of(step)
+        if node is None:
+            response = self._client.ask(request.api, request.versions, make, request.answer)
+        else:
+            response = self._client.ask_node(node, request.api, request.versions, make)
+        answer = request.answer(response)
         self._note(number, step, "answer", of=verb, error=answer.name, message=answer.message)
         if not answer.is_failure:
             return True

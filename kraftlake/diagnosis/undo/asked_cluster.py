@@ -89,6 +89,21 @@ class AskedCluster:
             covers=lambda part, _key: part in told or part not in _OTHER_PARTS,
         )
 
+    def node_of(self, step: Step) -> Address | None:
+        """The broker whose configs a step changes, which alone takes the request; None for other steps.
+
+        Raises NodeError where that broker does not run.
+        """
+        if step.action is not Action.ALTER_CONFIGS or step.subject["type"] != "BROKER" or not step.subject["name"]:
+            return None
+        name = step.subject["name"]
+        address = self._addresses().get(int(name)) if name.isdecimal() else None
+        if address is None:
+            raise NodeError(
+                f"Broker {name} does not run, and it alone changes its configs: give controllers with --on."
+            )
+        return address
+
     def _metadata(self, names: Sequence[str] | None) -> Any:
         def request(module: Any) -> Any:
             topics = (

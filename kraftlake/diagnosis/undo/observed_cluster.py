@@ -36,6 +36,9 @@ class ObservedCluster:
         """The whole cluster as the quorum has committed it now. Raises NodeError."""
         return describe(self.image(), also=("placement",))
 
+    def node_of(self, step: Step) -> None:
+        """None: the controller that leads takes every step."""
+
     def image(self) -> MetadataImage:
         """The image of everything that the quorum has committed now. Raises NodeError."""
         while batches := self._live.step():

@@ -30,6 +30,7 @@ T = TypeVar("T")
 _PATIENCE_SECONDS: Final = 30.0
 """The time that a step waits for a cluster that does not answer, or does not show a change that it has taken."""
 _PAUSE_SECONDS: Final = 0.2
+_SETTLED_SECONDS: Final = 5.0
 
 
 class ApplyError(KraftlakeError):
@@ -119,9 +120,19 @@ class Application:
         return tuple(self._take(number, step) for number, step in enumerate(self._plan.steps, 1))
 
     def left(self, then: ClusterDescription, *, topics: Sequence[str] = (), kinds: Sequence[str] = ()) -> Drift:
-        """What differs from the cluster to the state that is wanted, of what the plan is about."""
-        whole = self._patiently(self._cluster.whole)
-        return selected_changes(compare(whole, then, internal=True), topics, kinds)
+        """What differs from the cluster to the state that is wanted, of what the plan is about.
+
+        Brokers learn of a change one after another: what a step has changed is read again for a while if it differs.
+        """
+        taken = {step.path for step in self._plan.steps if not self._why_not(step)}
+        taken -= {step.path for step in self._plan.steps if self._why_not(step)}
+        deadline = self._pace.clock() + _SETTLED_SECONDS
+        while True:
+            whole = self._patiently(self._cluster.whole)
+            left = selected_changes(compare(whole, then, internal=True), topics, kinds)
+            if not any(one.path in taken for one in left.changes) or self._pace.clock() > deadline:
+                return left
+            self._pace.sleep(_PAUSE_SECONDS)
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """The result of `ask`, called again while a node does not answer. Raises the NodeError when patience ends."""

@@ -72,13 +72,13 @@ def test_programs_that_ask_a_session_run(
     lake_of(tmp_path / "LAKE", commits=1, last=600)
     update_tables(tmp_path / "LAKE", ("partition_history", "cluster_metrics", "events"))
     monkeypatch.chdir(tmp_path)
-    headings = ("replay", "Progress", "cluster_metrics/", "In an object store", "Clusters of any size")
+    headings = ("replay", "Progress", "cluster_metrics/", "In an object store")
     pages = [section(heading).replace("s3://BUCKET/PREFIX", "LAKE") for heading in headings]
     pages.append((DOCS / "history-sql.md").read_text("utf-8"))
     made = {"__name__": "example"}
     for page in pages:
         program = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0]
-        exec(program.replace("`LAKE", f"`{tmp_path}/LAKE").replace("1000", "300").replace("2000", "600"), made)
+        exec(program.replace("`LAKE", f"`{tmp_path}/LAKE"), made)
     said = capfd.readouterr().out
     assert said.startswith(f"600 {made['result'].image.topics.partition_count}\n")
     assert "offline_partitions_count" in said

@@ -66,9 +66,7 @@ def progress_of(described: ClusterDescription, step: Step) -> Progress:
     if all(_is(values[change.field], change.after) for change in compared):
         is_known = all(values[change.field] != REDACTED or change.before is None for change in compared)
         return Progress.DONE if is_known else Progress.TO_DO
-    if all(_is(values[one.field], one.before) or _is(values[one.field], one.after) for one in compared):
-        return Progress.TO_DO
-    return Progress.OTHER
+    return Progress.OTHER if other_values(described, step) else Progress.TO_DO
 
 
 def is_hidden(described: ClusterDescription, step: Step) -> bool:
@@ -83,9 +81,15 @@ def other_values(described: ClusterDescription, step: Step) -> list[tuple[StepCh
         (change, values[change.field])
         for change in step.changes
         if change.field in values
+        and not _is_placed_by_kafka(step, change)
         and not _is(values[change.field], change.before)
         and not _is(values[change.field], change.after)
     ]
+
+
+def _is_placed_by_kafka(step: Step, change: StepChange) -> bool:
+    """Whether a step moves a partition that an earlier one makes, on brokers that nobody knows before."""
+    return step.action is Action.REASSIGN and change.before is None
 
 
 def _is(current: Any, wanted: Any) -> bool:

@@ -82,6 +82,8 @@ def _topic(sides: Sides, one: DriftChange, *, assignments: bool) -> Iterator[Dra
     subject = {"topic": name}
     if now is None and then is not None:
         yield _created(sides, one, then)
+        if assignments:
+            yield from _reassigned(sides, one, TopicDescription(), then)
         return
     if now is not None and then is None:
         gone = (Undone(Thing.topic(name), None),)
@@ -97,18 +99,39 @@ def _topic(sides: Sides, one: DriftChange, *, assignments: bool) -> Iterator[Dra
     yield from _resized(sides, one, now, then)
     if not assignments:
         return
-    moved = {
-        str(number): (list(before), list(after))
-        for number, (before, after) in enumerate(zip(now.replicas or (), then.replicas or (), strict=False))
-        if before != after
-    }
+    yield from _reassigned(sides, one, now, then)
+
+
+def _reassigned(sides: Sides, one: DriftChange, now: TopicDescription, then: TopicDescription) -> Iterator[Draft]:
+    name: str = one.key
+    moved = _moved(sides, now, then)
     if moved:
         changes = tuple(StepChange(field=field, before=before, after=after) for field, (before, after) in moved.items())
         undone_by = {
             field: (Undone(Thing.partition(name, int(field), "replicas"), tuple(after)),)
             for field, (_, after) in moved.items()
         }
-        yield _draft(Action.REASSIGN, StepClass.SAFE, one, subject, changes=changes, undone=undone_by)
+        yield _draft(Action.REASSIGN, StepClass.SAFE, one, {"topic": name}, changes=changes, undone=undone_by)
+
+
+def _moved(
+    sides: Sides, now: TopicDescription, then: TopicDescription
+) -> dict[str, tuple[list[int] | None, list[int]]]:
+    """The replicas of each partition that moves back, now and then; None for a new one, which Kafka places first.
+
+    A partition of which a broker is not registered stays where it is.
+    """
+    befores, afters = now.replicas or (), then.replicas or ()
+    moved: dict[str, tuple[list[int] | None, list[int]]] = {
+        str(number): (list(before), list(after))
+        for number, (before, after) in enumerate(zip(befores, afters, strict=False))
+        if before != after
+    }
+    placed, _ = _placed(sides, afters[len(befores) :], befores)
+    if len(afters) > len(befores) and not placed:
+        moved |= {str(number): (None, list(afters[number])) for number in range(len(befores), len(afters))}
+    known = sides.present.cluster.brokers
+    return {field: (before, after) for field, (before, after) in moved.items() if all(id_ in known for id_ in after)}
 
 
 def _of_topic(before: TopicDescription | None, after: TopicDescription | None) -> tuple[StepChange, ...]:

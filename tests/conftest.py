@@ -34,7 +34,7 @@ settings.register_profile("long", parent=settings.get_profile("quick"), max_exam
 settings.load_profile(os.environ.get("KRAFTLAKE_TESTS", "quick"))
 if os.environ.get("KRAFTLAKE_TESTS") != "long":
     choose_files_in_memory()
-with suppress(KraftlakeError):  # there is no Java, which the tests that need one say
+with suppress(KraftlakeError):  # there is no Java or no Spark, which the tests that need one say
     if options := archive_options():
         os.environ.setdefault("SPARK_SUBMIT_OPTS", options)
 

@@ -20,7 +20,6 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -29,6 +28,7 @@ import attrs
 import pytest
 
 from kraftlake.spark_jobs.java import java_home
+from kraftlake.spark_jobs.spark_home import spark_home
 from tests.ports import free_ports
 from tests.process_sessions import kill_session, killed_with_parent
 from tests.spark_driver import ClusterDriver
@@ -169,6 +169,7 @@ def cluster_environment() -> dict[str, str]:
     inherited = _without_spark(os.environ)
     return {name: value for name, value in inherited.items() if not name.startswith("AWS_")} | {
         "JAVA_HOME": str(java_home()),
+        "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -246,8 +247,5 @@ def spark_cluster(_one_spark_cluster: SparkCluster) -> SparkCluster:
 
 
 def _spark_class() -> str:
-    """The launcher in pyspark's own distribution; the package itself need not be imported."""
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    return str(Path(spec.origin).parent / "bin" / "spark-class")
+    """The launcher; pyspark itself need not be imported."""
+    return str(spark_home() / "bin" / "spark-class")

@@ -73,6 +73,7 @@ WITHOUT_SPARK = {
     "java": "finds the Java that Spark needs",
     "source_faults": "errors as Spark shows those of a Python data source",
     "source_options": "the options of Spark's source, in Spark's spelling",
+    "spark_home": "the folder that Spark's launcher starts from",
     "stream_options": "the options and the result of a stream, which the command line reads without pyspark",
     "submit": "the program for spark-submit",
 }

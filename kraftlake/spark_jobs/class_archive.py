@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.java import java_home
+from kraftlake.spark_jobs.spark_home import spark_home
 
 _SILENT: Final = "-Xlog:cds*=off -Xlog:class+path=off"
 """Options for a Java that leaves an archive aside to say nothing of it."""
@@ -21,14 +21,12 @@ _SILENT: Final = "-Xlog:cds*=off -Xlog:class+path=off"
 
 def class_archive() -> Path:
     """The place of the archive for this Java and the installed Spark."""
-    home, spark = java_home().resolve(), find_spec("pyspark")
-    origin = [str(home)]
+    home, jars = java_home().resolve(), spark_home() / "jars"
+    origin = [str(home), str(jars)]
     with suppress(OSError):
         origin.append((home / "release").read_text("utf-8", "replace"))
-    if spark is not None and spark.origin is not None:
-        jars = Path(spark.origin).parent / "jars"
-        with suppress(OSError):
-            origin += [str(jars), str(jars.stat().st_mtime_ns)]
+    with suppress(OSError):
+        origin.append(str(jars.stat().st_mtime_ns))
     return user_cache() / "classes" / f"spark-{sha256(chr(10).join(origin).encode()).hexdigest()[:16]}.jsa"
 
 

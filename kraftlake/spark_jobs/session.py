@@ -25,6 +25,7 @@ from kraftlake.spark_jobs.class_archive import archive_options
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.jars import delta_package, spark_jars
 from kraftlake.spark_jobs.java import java_home
+from kraftlake.spark_jobs.spark_home import spark_home
 from kraftlake.spark_jobs.spark_versions import register
 from kraftlake.spark_jobs.stream_faults import first_words
 from kraftlake.spark_jobs.tasks import remote_session
@@ -139,9 +140,9 @@ def _launch_options(
         "spark.jars": ",".join(str(jar) for jar in spark_jars(extra_packages)),
     }
     java_options = f"{_LONG_LIVED if long_lived else _QUICK} {_ARROW}"
-    if _is_here(master):
-        java_options = f"{java_options} {archive_options()}".rstrip()
-    options["spark.executor.extraJavaOptions"] = java_options
+    archived = f"{java_options} {archive_options()}".rstrip()
+    options["spark.executor.extraJavaOptions"] = archived if _is_here(master) else java_options
+    java_options = archived
     if quiet and _LOG4J.is_file():  # in a wheel that was not unpacked it is none
         java_options += f' -Dlog4j2.configurationFile="{_LOG4J.as_uri()}"'
     options["spark.driver.extraJavaOptions"] = java_options
@@ -225,7 +226,7 @@ def _environment_of_the_launch(*, loopback: bool) -> Iterator[None]:
         return
     ours = {
         "JAVA_HOME": str(java_home()),
-        **({"SPARK_LOCAL_IP": "127.0.0.1"} if loopback else {}),
+        **({"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark_home())} if loopback else {}),
         "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _QUICK),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }

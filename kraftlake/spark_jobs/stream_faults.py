@@ -30,7 +30,8 @@ def worded(fault: Exception) -> EnvironmentFaultError:
         )
     if "Python worker failed to connect back" in said:
         return EnvironmentFaultError(
-            "a Python of Spark's does not start: PYSPARK_PYTHON has to be a Python that has kraftlake and its packages"
+            "a Python of Spark's did not start within ten seconds: PYSPARK_PYTHON has to be a Python that has "
+            "kraftlake and its packages, on a machine that has time for it"
         )
     if ours := _OURS.findall(said):
         return EnvironmentFaultError(ours[-1])

@@ -175,6 +175,9 @@ class Application:
         """
         deadline = self._pace.clock() + self._pace.patience
         is_sent = is_accepted = False
+        settled = (
+            deadline  # a broker that learns of a change may tell, for a moment, where a value is from and not which
+        )
         while True:
             why = "the cluster has accepted the change, and does not show it"
             try:
@@ -184,9 +187,10 @@ class Application:
                     if is_sent:
                         self._note(number, step, "read back")
                     return is_sent
-                if progress is Progress.OTHER:
+                if progress is Progress.OTHER and not (is_accepted and self._pace.clock() < settled):
                     raise self._other(number, step, described)
                 if not is_accepted:
+                    settled = self._pace.clock() + _SETTLED_SECONDS
                     is_sent = True
                     is_accepted = self._send(number, step)
                     continue

@@ -28,6 +28,7 @@ _OPTIONS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
+    "spark.python.daemon.module": "kraftlake.spark_jobs.worker_daemon",
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
 }

@@ -22,11 +22,10 @@ from pyspark.sql import SparkSession
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
 from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.class_archive import archive_options
-from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.jars import delta_package, spark_jars
 from kraftlake.spark_jobs.java import java_home
+from kraftlake.spark_jobs.registered import registered
 from kraftlake.spark_jobs.spark_home import spark_home
-from kraftlake.spark_jobs.spark_versions import register
 from kraftlake.spark_jobs.stream_faults import first_words
 from kraftlake.spark_jobs.tasks import remote_session
 from kraftlake.spark_jobs.worker_daemon import MODULE as WORKER_DAEMON
@@ -116,11 +115,7 @@ def spark_session(
             where = "" if master.startswith("local") else f" on {master}"
             raise EnvironmentFaultError(f"Spark does not start{where}: {first_words(fault)}") from fault
         session.sparkContext.setLogLevel("ERROR")
-        lend_store_access(session.sparkContext)
-        from kraftlake.spark_jobs.data_source import KraftDataSource
-
-        register(session, KraftDataSource)
-        return session
+        return registered(session)
 
 
 def _launch_options(

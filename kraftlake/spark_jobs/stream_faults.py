@@ -46,7 +46,7 @@ def worded(fault: Exception) -> EnvironmentFaultError:
             f"kraftlake {found} in the Python of Spark's workers: install the same release there, and name that Python "
             "as PYSPARK_PYTHON"
         )
-    if "StatusCode.UNAVAILABLE" in said:
+    if server_gone(fault):
         return EnvironmentFaultError(
             "the server of Spark Connect has ended or is out of reach: run again, which goes on from there"
         )
@@ -77,6 +77,11 @@ def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:
     return EnvironmentFaultError(
         "Spark's JVM ended in the middle of the run (killed, or out of memory): run again, which goes on from there"
     )
+
+
+def server_gone(fault: BaseException | None) -> bool:
+    """Whether a client of Connect has tried in vain to reach its server, which takes it ten minutes by default."""
+    return "StatusCode.UNAVAILABLE" in str(fault)
 
 
 def cause_of(fault: BaseException) -> BaseException:

@@ -47,7 +47,7 @@ class StreamSteps:
     Records that were in the log at the begin, or pile up while the stream runs, are a `backlog` for executors; the rows
     of other records are made by a TableRun here, which is closed before executors continue. It is closed as well at
     `ends_at`, the last offset of a stream that nobody can tell that it has ended. `report` gets what a client of
-    Connect needs to know. `spark` None is the session of the micro-batches.
+    Connect needs to know.
     """
 
     job: str
@@ -59,13 +59,12 @@ class StreamSteps:
     ends_at: int | None = None
     on_progress: Progress | None = None
     report: Report | None = None
-    spark: SparkSession | None = None
     fault: BaseException | None = None
     notes: Notes = attrs.field(factory=dict)
     _log: MetadataLog | None = attrs.field(init=False, default=None)
     _result: StreamResult | None = attrs.field(init=False, default=None)
     _begun_end: int = attrs.field(init=False, default=0)
-    _stack: ExitStack | None = attrs.field(init=False, default=None)
+    _held: ExitStack | None = attrs.field(init=False, default=None)
     _live: ExitStack | None = attrs.field(init=False, default=None)
     _run: TableRun | None = attrs.field(init=False, default=None)
 
@@ -85,7 +84,7 @@ class StreamSteps:
             for table in tables:
                 table.create(log.table_id)
             base = min(-1 if offset is None else offset for offset in covers.values())
-            self._result = StreamResult(
+            self._result = self._result or StreamResult(
                 make_image=partial(_image_of, self.lake, base),
                 offset=base,
                 base_offset=base,
@@ -114,15 +113,18 @@ class StreamSteps:
 
     def take(self, frame: DataFrame, step: int) -> None:  # noqa: ARG002 - Spark's
         """Take one micro-batch, on a thread of Spark's. An exception is kept: Spark turns it into text."""
-        spark = self.spark or frame.sparkSession
+        spark = frame.sparkSession
         try:
-            if self._result is None:
-                self._stack = ExitStack()
-                self._stack.enter_context(self.begun())
             if self._is_done:  # the stream is about to be stopped, which interrupts what this would do
                 return
+            if self.report is not None and self._held is None:
+                self._held = ExitStack()
+                self._held.enter_context(self.begun())
             for last in frame.toArrow()["last"].to_pylist():
                 self._advance(spark, last)
+            if self.ends_at is not None and self.result.offset >= self.ends_at:
+                self.end_live()
+                self._let_go()
         except Exception as fault:
             self.fault = fault
             raise
@@ -130,7 +132,15 @@ class StreamSteps:
             self.fault = fault
             raise RuntimeError(type(fault).__name__) from fault
         finally:
+            if self.fault is not None:
+                self._let_go()
             self._say(spark)
+
+    def _let_go(self) -> None:
+        """Leave the tables to other runs, where the stream can't say when it ends."""
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
 
     def end_live(self) -> None:
         """Commit all rows that were made here, and leave the tables to the executors, or to other runs."""
@@ -145,7 +155,8 @@ class StreamSteps:
 
     @property
     def _is_done(self) -> bool:
-        return self.until_offset is not None and self.result.offset >= self.until_offset
+        until, so_far = self.until_offset, self._result
+        return until is not None and so_far is not None and so_far.offset >= until
 
     def _advance(self, spark: SparkSession, last: int) -> None:
         """Update the tables to an offset."""
@@ -194,8 +205,6 @@ class StreamSteps:
         state = run.state(last)
         if self.report is not None:
             run.flush()
-            if self.ends_at is not None and self.result.offset >= self.ends_at:
-                self.end_live()
         return state["topics"], state["partitions"]
 
     def _add(

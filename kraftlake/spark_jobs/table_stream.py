@@ -18,7 +18,7 @@ from kraftlake.spark_jobs.backlog import ExecutorTables
 from kraftlake.spark_jobs.report import OWN_CHECKPOINT, Report, started
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.source_options import OFFSETS
-from kraftlake.spark_jobs.stream_faults import worded
+from kraftlake.spark_jobs.stream_faults import server_gone, worded
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult, checked
 from kraftlake.spark_jobs.stream_steps import Notes, StreamSteps
 from kraftlake.spark_jobs.tasks import called, configured, is_remote, telling_faults
@@ -114,10 +114,9 @@ class _Run:
         last = None if self.options.trigger != AVAILABLE_NOW else end - 1
         until = self.options.until_offset
         self.steps.ends_at = min([offset for offset in (last, until) if offset is not None], default=None)
-        try:
-            return self.to_the_end(begin, end)
-        finally:
-            report.end(spark)
+        done = self.to_the_end(begin, end)
+        report.end(spark)
+        return done
 
     def to_the_end(self, begin: StreamResult, end: int) -> StreamResult:
         """Run to the end; `begin` is the result before it, `end` that of the log then."""
@@ -134,7 +133,9 @@ class _Run:
         if report is None:
             return self.steps.result, self.steps.notes
         result, notes, fault = report.heard(self.session.get()) or (self._begin, {}, None)
-        raise_first([] if fault is None else [fault])
+        if fault is not None:
+            report.end(self.session.get())
+            raise_first([fault])
         return result, notes
 
     def _stream(self, spark: SparkSession) -> None:
@@ -186,7 +187,7 @@ class _Run:
             failure = fault
         finally:
             try:
-                if query.isActive:
+                if not server_gone(failure) and query.isActive:
                     query.stop()
             except Exception as fault:
                 failure = failure or fault
@@ -195,8 +196,9 @@ class _Run:
             raise cause
         failure = cause or failure
         if failure is not None:
-            with suppress(PySparkException):  # a server that has ended says no more
-                self._so_far()
+            if not server_gone(failure):
+                with suppress(PySparkException):
+                    self._so_far()
             raise worded(failure) from failure
 
     def _has_reached(self) -> bool:

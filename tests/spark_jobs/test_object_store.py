@@ -184,8 +184,8 @@ def test_no_key_of_the_store_is_in_what_a_connect_server_logs_and_shows(
         assert run_job("all", lake, spark=spark).steps == 1
         assert read_records(spark, lake, columns=["offset"]).count() == 501
         assert image_frame(spark, lake).count() > 0
-        (page,) = re.findall(r"http://127.0.0.1:\d+", (tmp_path / "server.log").read_text("utf-8"))
-        shown = list(pages_of(f"{page}/api/v1/applications"))
+        (port,) = re.findall(r"service 'SparkUI' on port (\d+)", (tmp_path / "server.log").read_text("utf-8"))
+        shown = list(pages_of(f"http://127.0.0.1:{port}/api/v1/applications"))
     logged = [path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file()]
     assert sum("SparkListenerConnectOperationStarted" in text for text in logged) == 1
     assert [text for text in (*shown, *logged) if KEY in text] == []

@@ -104,7 +104,7 @@ def describe(image: MetadataImage, *, also: Collection[str] = ()) -> ClusterDesc
     return ClusterDescription(
         features=features,
         brokers=_brokers(image, also),
-        topics={name: _topic(topic, also) for name, topic in named.items()},
+        topics={name: describe_topic(topic, also) for name, topic in named.items()},
         configs=image.configs.resource_data,
         client_quotas=image.client_quotas.entities,
         acls={acl: acl for acl in image.acls.acls.values()},
@@ -122,7 +122,8 @@ def target_replicas(partition: PartitionRegistration) -> tuple[int, ...]:
     return tuple(one for one in partition.replicas if one not in removed) if removed else partition.replicas
 
 
-def _topic(topic: TopicImage, also: Collection[str]) -> TopicDescription:
+def describe_topic(topic: TopicImage, also: Collection[str] = ()) -> TopicDescription:
+    """The description of a topic of an image. `also` as for `describe`."""
     partitions = [topic.partitions[number] for number in sorted(topic.partitions)]
     replicas = tuple(map(target_replicas, partitions))
     facts: Json = {"id": str(topic.id)} if "id" in also else {}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from kraftlake.diagnosis.drift.description import ClusterDescription, describe
-from kraftlake.diagnosis.undo.step import Step
+import attrs
+
+from kraftlake.diagnosis.drift.description import ClusterDescription, describe, describe_topic
+from kraftlake.diagnosis.undo.step import Action, Step
+from kraftlake.diagnosis.undo.subjects import acl_of
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.replay.live.open_live import LiveLog, open_live
 from kraftlake.replay.log.log_replay import LogReplay
@@ -29,8 +33,22 @@ class ObservedCluster:
 
     def read(self, step: Step) -> ClusterDescription:
         """The cluster as the quorum has committed it now; covers the subject of a step. Raises NodeError."""
-        del step
-        return self.whole()
+        image = self.image()
+        match step.action:
+            case Action.ALTER_CONFIGS:
+                return ClusterDescription(configs=image.configs.resource_data)
+            case Action.ALTER_QUOTAS:
+                return ClusterDescription(client_quotas=image.client_quotas.entities)
+            case Action.CREATE_ACL | Action.DELETE_ACL:
+                wanted = acl_of(step)
+                return ClusterDescription(acls={rule: rule for rule in image.acls.acls.values() if rule == wanted})
+            case Action.DELETE_SCRAM | Action.UPDATE_FEATURE | Action.NONE:
+                return describe(attrs.evolve(image, topics=TopicsImage.EMPTY))
+            case _:
+                name = step.subject["topic"]
+                topic = image.topics.get_topic(name)
+                described = {} if topic is None else {name: describe_topic(topic, ("placement",))}
+                return ClusterDescription(topics=described)
 
     def whole(self) -> ClusterDescription:
         """The whole cluster as the quorum has committed it now. Raises NodeError."""

@@ -65,6 +65,8 @@ def _kind_of(pid: int) -> str | None:
         line = Path("/proc", str(pid), "cmdline").read_text("utf-8", "replace")
     except OSError:
         return None
+    if not line:  # it has ended
+        return None
     return next((kind for word, kind in _KINDS.items() if word in line), "others")
 
 

@@ -36,7 +36,8 @@ def spark_home() -> Path:
     package = Path(spec.origin).parent
     if not (package / _ZIP).is_file():
         return package
-    origin = "\n".join([str(package), *sorted(entry.name for entry in package.iterdir())])
+    linked = (*package.iterdir(), *(package / _ZIP).parent.iterdir())
+    origin = "\n".join([str(package), *sorted(entry.name for entry in linked)])
     home = user_cache() / f"spark-{sha256(origin.encode()).hexdigest()[:16]}"
     if not home.is_dir():
         try:

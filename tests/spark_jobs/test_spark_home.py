@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pyspark
@@ -37,6 +38,22 @@ def test_the_home_has_all_that_pyspark_has_but_its_python_as_files(cache: Path) 
     assert (python / "pyspark" / "worker.py").samefile(PACKAGE / "worker.py")
     assert spark_home() == home
     assert {entry.name for entry in cache.iterdir()} == {home.name}
+
+
+def test_another_release_in_the_same_place_has_a_home_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "site" / "pyspark"
+    (package / "python" / "lib").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    for name in ("pyspark.zip", "py4j-1-src.zip"):
+        (package / "python" / "lib" / name).write_text("")
+    spec = ModuleSpec("pyspark", None, origin=str(package / "__init__.py"))
+    monkeypatch.setattr("kraftlake.spark_jobs.spark_home.find_spec", lambda _: spec)
+    first = spark_home()
+    (package / "python" / "lib" / "py4j-1-src.zip").rename(package / "python" / "lib" / "py4j-2-src.zip")
+    assert spark_home() != first
+    assert (spark_home() / "python" / "lib" / "py4j-2-src.zip").is_file()
 
 
 def test_a_home_that_the_user_names_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,7 +98,7 @@ def test_the_pipeline_makes_its_tables(own_lake: Path, tmp_path: Path) -> None:
     folder, home = tmp_path / "pipeline", Path(pyspark.__file__).parent
     shutil.copytree(EXAMPLES / "pipeline", folder)
     specification = folder / "spark-pipeline.yml"
-    named = specification.read_text("utf-8").replace(": LAKE", f": {own_lake}").replace("/tmp/", f"{tmp_path}/")
+    named = specification.read_text("utf-8").replace("/tmp/", f"{tmp_path}/").replace(": LAKE", f": {own_lake}")
     specification.write_text(named, "utf-8")
     places = {"JAVA_HOME": str(java_home()), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
     ours = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(DOCS.parent), "SPARK_TESTING": "1"}  # any port
@@ -108,7 +108,7 @@ def test_the_pipeline_makes_its_tables(own_lake: Path, tmp_path: Path) -> None:
         command, cwd=folder, env={**os.environ, **places, **ours}, capture_output=True, text=True, check=False
     )
     tables = [folder / "spark-warehouse" / name for name in ("isr_changes", "isr_changes_by_minute")]
-    assert all(table.is_dir() for table in tables), done.stderr[-3000:]
+    assert all(table.is_dir() for table in tables), (done.stdout + done.stderr)[-3000:]
     changes, minutes = map(pq.read_table, tables)
     expected = [
         record.offset

@@ -26,6 +26,8 @@ else:  # an image from columns needs none of them
 
 ALONE_BELOW: Final = 8
 """Topics of at most one in this many rows of an image are changed alone; else the whole image is."""
+_MOST_ALONE: Final = 4096
+"""The largest number of these rows: each topic that is changed alone takes 45 µs, its image and the overlay's maps."""
 _WIDENED: Final = 3
 """The number of times that topics join a change before the whole image does."""
 
@@ -111,7 +113,7 @@ class WideningChange:
             self.alone |= named
             self._widened += 1
             rows = sum(len(topic.partitions) for topic in self.alone.values()) + len(records)
-            if self._widened > _WIDENED or rows * ALONE_BELOW > self.image.rows_held:
+            if self._widened > _WIDENED or rows > _MOST_ALONE or rows * ALONE_BELOW > self.image.rows_held:
                 return self.of_all()
             self._begin(bulk_change.BulkChange(packed_alone(self.alone.values())))
         return self._current()

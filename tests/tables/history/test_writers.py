@@ -275,12 +275,15 @@ def one_lake(tmp_path: Path) -> Path:
 
 @pytest.mark.spark
 def test_the_job_writes_them_by_a_stream_whatever_its_micro_batches(
-    one_lake: Path, expected: dict[str, list[Row]], spark: SparkSession
+    tmp_path: Path, one_lake: Path, spark: SparkSession
 ) -> None:
     from kraftlake.spark_jobs import StreamOptions, run_job
 
     done = run_job("history", one_lake, options=StreamOptions(max_records=3_000), spark=spark)
     assert done.offset == LAST_OFFSET
+    lake_of(tmp_path / "other", commits=3)
+    run_to_end(tmp_path / "other")
+    expected = tables_of(tmp_path / "other")
     assert tables_of(one_lake) == expected
     rows = spark.read.format("delta").load(str(one_lake / "partition_history"))
     assert rows.count() == len(expected["partition_history"])

@@ -123,7 +123,8 @@ class _Run:
         self._begin = done = begin
         if self.options.trigger != AVAILABLE_NOW or begin.offset < end - 1:
             self._stream(self.session.get())
-            done = self._so_far()[0]
+            done, notes = self._so_far()
+            self._tell(done, notes)
             self._check_end(done.offset, end)
         return attrs.evolve(done, open_rows=called(self.session.held, self.steps.open_rows))
 
@@ -207,7 +208,11 @@ class _Run:
         if until is None and (report is None or self.on_progress is None):
             return False
         result, notes = self._so_far()
-        if report is not None and self.on_progress is not None and result.offset > self._told:
+        self._tell(result, notes)
+        return until is not None and result.offset >= until
+
+    def _tell(self, result: StreamResult, notes: Notes) -> None:
+        """Call `on_progress` for the server's Python, which can't."""
+        if self.steps.report is not None and self.on_progress is not None and result.offset > self._told:
             self._told = result.offset
             self.on_progress(result.offset, result.offset + 1 + notes.get(result.offset, {}).get("lag", 0))
-        return until is not None and result.offset >= until

@@ -30,6 +30,7 @@ _OF_TASKS: Final = (
     "pyarrow.compute",
     "pyarrow.parquet",
     "kraftlake.kernels.compiled",
+    "kraftlake.records.column_program",
     "kraftlake.records.value_columns",
     "kraftlake.spark_jobs.data_source",
     "kraftlake.spark_jobs.many_lakes",

@@ -45,7 +45,7 @@ def test_the_wheel_holds_all_that_the_package_has(wheel: Path) -> None:
         }
 
     with zipfile.ZipFile(wheel) as archive:
-        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+        held = {name for name in archive.namelist() if ".dist-info/" not in name and ".data/" not in name}
         (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
         needs = archive.read(metadata).decode()
         (entries,) = [name for name in archive.namelist() if name.endswith("/entry_points.txt")]

@@ -148,7 +148,7 @@ def test_an_error_of_the_whole_answer_has_no_partitions(pair: tuple[ScriptedNode
         leader.answers[FETCH] = lambda m, _, error=error: fetch_response(m, error=error)
         response = end_point.fetch(request)
         assert (response.error.name, response.partitions) == (error.name.upper(), {})
-    leader.answers[FETCH] = lambda m, _: fetch_response(m, error=KioError.throttling_quota_exceeded)
+    leader.answers[FETCH] = lambda m, _: fetch_response(m, error=KioError.group_max_size_reached)
     assert end_point.fetch(request).error == ErrorCode.UNKNOWN_SERVER_ERROR, "an error that no leader answers"
 
 

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.running import ROOT
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 README = (ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.mark.spark
-def test_the_spark_example_prints_what_its_comments_say(
-    own_lake: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+def test_the_spark_example_prints_what_its_comments_say_with_the_wheel(
+    wheel: Path, own_lake: Path, tmp_path: Path
 ) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
     _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(example.replace('"LAKE', f'"{own_lake}'), "README.md", "exec"), {})
+    program = example.replace('"LAKE', f'"{own_lake}') + "print(kraftlake.__file__)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path / "installed")},
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     said = re.findall(r"^print.*# (.+)$", example, re.MULTILINE)
     assert said
-    assert capsys.readouterr().out.splitlines()[-len(said) :] == said
+    assert done.stdout.splitlines()[-len(said) - 1 :] == [*said, str(tmp_path / "installed/kraftlake/__init__.py")]
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))

@@ -1,0 +1,96 @@
+"""The nodes that the pages of clusters and controllers start run, and so do the commands beside them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraftlake.cli.application import application
+from tests.docs.test_blocks import command_lines
+from tests.ports import free_ports
+from tests.waiting import PATIENCE, wait_for
+
+PORTS = ("9092", "9093", "9094")
+BLOCKS_OF_A_PAGE = 2
+
+
+def blocks(page: str) -> list[list[list[str]]]:
+    """The commands of a page, from each that makes a lake on."""
+    made: list[list[list[str]]] = []
+    for words in [shlex.split(line)[1:] for name, line in command_lines() if name == page]:
+        if words[0] == "format" or words[:2] == ["cluster", "up"]:
+            made.append([])
+        made[-1].append(words)
+    return made
+
+
+def here(words: list[str], ports: dict[str, str]) -> list[str]:
+    """The words with free ports, a folder of this test, and an offset that a new cluster has."""
+    told = [re.sub("|".join(PORTS), lambda port: ports[port[0]], word) for word in words]
+    return [{"/data/1": "data-1", "458": "12"}.get(word, word) for word in told]
+
+
+@contextmanager
+def node(words: list[str]) -> Iterator[None]:
+    """A process that a signal ends in order."""
+    with (Path.cwd() / f"{words[0]}.txt").open("ab") as told:
+        process = subprocess.Popen([sys.executable, "-m", "kraftlake", *words], stdout=told, stderr=told)
+        try:
+            yield
+            assert process.poll() is None, f"{words} has ended"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
+def answers(words: list[str]) -> bool:
+    done = CliRunner().invoke(application, words, prog_name="kraftlake")
+    return done.exit_code == 0 and bool(done.stdout.strip())
+
+
+def has_orders(bootstrap: str) -> bool:
+    """Whether the brokers have the topic that the page makes with Kafka's tool, else it is made."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+    try:
+        topics = admin.list_topics(timeout=5).topics
+        if "orders" not in topics:
+            admin.create_topics([NewTopic("orders", 6)])["orders"].result(timeout=5)
+    except KafkaException:
+        return False
+    return "orders" in topics
+
+
+@pytest.mark.parametrize(
+    ("page", "number"), [("cluster.md", 0), ("cluster.md", 1), ("controller.md", 0), ("controller.md", 1)]
+)
+def test_the_commands_of_a_page_run_one_after_the_other(
+    page: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
+    after: Callable[[], object] = dict
+    with ExitStack() as nodes:
+        for words in (here(words, ports) for words in blocks(page)[number]):
+            if words[0] in ("controller", "broker", "cluster"):
+                nodes.enter_context(node(words))
+                if words[0] != "controller":
+                    after = partial(wait_for, partial(has_orders, f"127.0.0.1:{ports['9092']}"), "a broker serves")
+            else:
+                after()
+                wait_for(partial(answers, words), " ".join(words))
+        after()
+    assert len(blocks(page)) == BLOCKS_OF_A_PAGE

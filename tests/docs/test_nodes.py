@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,11 +21,20 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftlake.cli.application import application
 from tests.docs.test_blocks import command_lines
-from tests.ports import free_ports
 from tests.waiting import PATIENCE, wait_for
 
 PORTS = ("9092", "9093", "9094")
 BLOCKS_OF_A_PAGE = 2
+
+
+def free_run() -> dict[str, str]:
+    """Free ports of loopback in the place of PORTS, below those of the kernel; four more follow the first."""
+    while True:
+        first = random.SystemRandom().randrange(20_000, 32_000)
+        with ExitStack() as sockets, suppress(OSError):
+            for port in range(first, first + 7):
+                sockets.enter_context(closing(socket.socket())).bind(("127.0.0.1", port))
+            return dict(zip(PORTS, map(str, (first, first + 5, first + 6)), strict=True))
 
 
 def blocks(page: str) -> list[list[list[str]]]:
@@ -81,7 +92,7 @@ def test_the_commands_of_a_page_run_one_after_the_other(
     page: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
+    ports = free_run()
     after: Callable[[], object] = dict
     with ExitStack() as nodes:
         for words in (here(words, ports) for words in blocks(page)[number]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -48,20 +49,17 @@ def apply_plan(
     connect = connector_of(
         None if command_config is None else Path(command_config), tell=warn or get_logger(__name__).warning
     )
-    with (
-        Journal(journal) as lines,
-        AdminClient(parse_addresses(on), connect=connect, cluster_id=plan.cluster_id) as client,
-    ):
+    with ExitStack() as opened:
+        client = opened.enter_context(AdminClient(parse_addresses(on), connect=connect, cluster_id=plan.cluster_id))
         client.prepare()
+        lines = opened.enter_context(Journal(journal))  # where no node answers, no file is made
         cluster: ObservedCluster | AskedCluster = AskedCluster(client)
         if client.over_controllers:
             cluster = ObservedCluster(
                 LogSource.open(on, cluster_id=client.cluster_id, command_config=command_config, warn=warn)
             )
-        try:
-            application = Application(plan, client, cluster, lines, classes=classes, pace=pace, tell=tell)
-            application.validate()
-            steps = application.run()
-            return Applied(steps=steps, left=application.left(then, topics=plan.topics, kinds=plan.kinds))
-        finally:
-            cluster.close()
+        opened.callback(cluster.close)
+        application = Application(plan, client, cluster, lines, classes=classes, pace=pace, tell=tell)
+        application.validate()
+        steps = application.run()
+        return Applied(steps=steps, left=application.left(then, topics=plan.topics, kinds=plan.kinds))

@@ -237,8 +237,8 @@ class Application:
             for change, value in other_values(described, step)
         )
         return ApplyError(
-            f"Step {number} ({shown(step.path)}) meets another state: {told}. Somebody, or another tool, has changed "
-            "it since the plan: make a new plan."
+            f"Step {number} ({shown(step.path)}) meets another state: {told}. It was changed after the plan was "
+            "made: make a new plan."
         )
 
     @staticmethod

@@ -42,8 +42,9 @@ def write_plan(path: Path, plan: Plan, *, show_secrets: bool = False) -> None:
 def read_plan(path: Path) -> Plan:
     """The plan in a file that `write_plan` wrote. Raises CorruptDataError with the place at fault."""
     try:
-        content = path.read_bytes() if path.stat().st_size <= _MOST_BYTES else b""
-        form = json.loads(content)
+        if path.stat().st_size > _MOST_BYTES:
+            raise CorruptDataError(f"{path} is no plan: it has more than {_MOST_BYTES:,} bytes.")
+        form = json.loads(path.read_bytes())
     except OSError as fault:
         raise EnvironmentFaultError(f"{path} can't be read: {fault.strerror or fault}.") from fault
     except (ValueError, RecursionError) as fault:

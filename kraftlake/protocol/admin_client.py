@@ -12,16 +12,14 @@ import attrs
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.describe import (
-    BROKERS,
-    CONTROLLERS,
-    OF_ANOTHER_TYPE,
     checked_cluster_id,
-    describe_cluster,
+    controller_in,
+    describe_own_cluster,
 )
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.leader_connection import LeaderConnection
 from kraftlake.protocol.node_client import NodeClient
-from kraftlake.protocol.node_error import NodeError, NoLeaderError
+from kraftlake.protocol.node_error import NoLeaderError
 from kraftlake.runtime.errors import KraftlakeError
 
 _DENIED: Final = frozenset(
@@ -137,20 +135,7 @@ class AdminClient:
 
     def _check(self, node: NodeClient) -> None:
         """Check the cluster id, and note the leading controller if the node is one."""
-        answer = describe_cluster(node, CONTROLLERS)
-        self.over_controllers = answer.error_code not in OF_ANOTHER_TYPE
-        if not self.over_controllers:
-            answer = describe_cluster(node, BROKERS)
-        if answer.error_code != ErrorCode.NONE:
-            raise NodeError(
-                f"{node.address} does not tell its cluster: {node.principal} needs an ACL for Alter on the cluster."
-                if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-                else f"{node.address} does not tell its cluster: {answer.error_code.name.lower()}."
-            )
+        answer, self.over_controllers = describe_own_cluster(node)
         self.cluster_id = checked_cluster_id(node, answer.cluster_id, self.cluster_id)
         self.principal = node.principal
-        self._named = (
-            [Address(one.host, int(one.port)) for one in answer.brokers if one.broker_id == answer.controller_id]
-            if self.over_controllers
-            else []
-        )
+        self._named = controller_in(answer) if self.over_controllers else []

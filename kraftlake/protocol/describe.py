@@ -109,6 +109,31 @@ def describe_cluster(node: NodeClient, endpoints: int) -> Any:
     return node.ask("describe_cluster", range(2), request)
 
 
+def describe_own_cluster(node: NodeClient) -> tuple[Any, bool]:
+    """A broker's or a controller's answer to a DescribeCluster, and whether it is a controller. Raises NodeError."""
+    answer = describe_cluster(node, CONTROLLERS)
+    is_controller = answer.error_code not in OF_ANOTHER_TYPE
+    if not is_controller:
+        answer = describe_cluster(node, BROKERS)
+    if answer.error_code != ErrorCode.NONE:
+        # A controller asks for more than a broker does.
+        raise NodeError(f"{node.address} does not tell its cluster: {refusal_words(answer.error_code, node, 'Alter')}.")
+    return answer, is_controller
+
+
+def controller_in(answer: Any) -> list[Address]:
+    """The address of the controller that an answer to a DescribeCluster names; none if it names no known node."""
+    return [Address(each.host, int(each.port)) for each in answer.brokers if each.broker_id == answer.controller_id]
+
+
+def refusal_words(code: ErrorCode, node: NodeClient, operation: str) -> str:
+    """The reason of a node that refuses a description, for a sentence; `operation` on the cluster is its right."""
+    if code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return code.name.lower()
+    broker = "" if operation == "Describe" else " (a broker tells it without: ask one)"
+    return f"{node.principal} needs an ACL for {operation} on the cluster{broker}"
+
+
 def checked_cluster_id(node: NodeClient, found: object, expected: str | None) -> str:
     """Return the node's cluster id; raises OtherClusterError if another one is expected."""
     if expected is not None and found != expected:

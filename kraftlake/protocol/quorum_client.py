@@ -13,12 +13,11 @@ import attrs
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.describe import (
-    BROKERS,
-    CONTROLLERS,
-    OF_ANOTHER_TYPE,
     checked_cluster_id,
-    describe_cluster,
+    controller_in,
+    describe_own_cluster,
     describe_quorum,
+    refusal_words,
 )
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.leader_connection import LeaderConnection
@@ -90,27 +89,13 @@ class QuorumClient:
             reason = f"{node.address} is a controller that does not lead, and knows no leader."
             raise NoLeaderError(reason, self._named)
         if code != ErrorCode.NONE:
-            raise NodeError(f"{node.address} does not describe its quorum: {_words(code, node, 'Describe')}.")
+            raise NodeError(f"{node.address} does not describe its quorum: {refusal_words(code, node, 'Describe')}.")
         return QuorumPosition(
             leader_id=answer.leader.id, leader_epoch=answer.leader.epoch, high_watermark=answer.high_watermark
         )
 
     def _check_cluster(self, node: NodeClient) -> None:
         """Check the cluster id, and note the address of the leading controller if the node states it."""
-        answer = describe_cluster(node, CONTROLLERS)
-        if answer.error_code in OF_ANOTHER_TYPE:
-            answer = describe_cluster(node, BROKERS)
-        if answer.error_code != ErrorCode.NONE:
-            # A controller asks for more than a broker does.
-            raise NodeError(f"{node.address} does not tell its cluster: {_words(answer.error_code, node, 'Alter')}.")
+        answer, _ = describe_own_cluster(node)
         self._cluster_id = checked_cluster_id(node, answer.cluster_id, self._cluster_id)
-        self._named = [
-            Address(each.host, int(each.port)) for each in answer.brokers if each.broker_id == answer.controller_id
-        ]
-
-
-def _words(code: ErrorCode, node: NodeClient, operation: str) -> str:
-    if code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-        return code.name.lower()
-    broker = "" if operation == "Describe" else " (a broker tells it without: ask one)"
-    return f"{node.principal} needs an ACL for {operation} on the cluster{broker}"
+        self._named = controller_in(answer)

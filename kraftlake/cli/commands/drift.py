@@ -9,12 +9,10 @@ import click
 from kraftlake.cli.faults import UNHEALTHY
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
-from kraftlake.cli.options.parameters import MOMENT, SOURCE, ListParameter
+from kraftlake.cli.options.parameters import MOMENT, SOURCE, words_parameter
 from kraftlake.cli.options.shared import command, cut_options, list_option
 from kraftlake.cli.output.form_rows import changes_of
-from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import LogTime
-from kraftlake.runtime.words import did_you_mean
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,13 +22,6 @@ if TYPE_CHECKING:
 
 _FACTS = ("placement", "id", "leaders", "isr", "epochs", "incarnations")
 """FACTS of the descriptions, which help lists without importing them."""
-
-
-def _fact(value: str) -> str:
-    if value not in _FACTS:
-        hint = did_you_mean(value, _FACTS, most=1) or f"the fields are {', '.join(_FACTS)}."
-        raise UsageError(f"{value!r} is no field to compare; {hint}")
-    return value
 
 
 @command("What differs between two clusters, by name and content?", at=True, secrets=True, long=True)
@@ -52,7 +43,7 @@ def _fact(value: str) -> str:
 @option("--internal", is_flag=True, help="Also Kafka's internal topics.")
 @list_option(
     "--also",
-    type=ListParameter("field", _fact, lambda _: _FACTS),
+    type=words_parameter("field", _FACTS, "field to compare"),
     metavar="FIELD",
     help=f"Compare also: {', '.join(_FACTS)}. Repeatable, or A,B.",
 )

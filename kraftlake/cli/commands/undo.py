@@ -12,12 +12,10 @@ import click
 from kraftlake.cli.commands.undo_apply import apply_options, apply_plan_of
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
-from kraftlake.cli.options.parameters import MOMENT, ListParameter, PathParameter, regular_file
+from kraftlake.cli.options.parameters import MOMENT, PathParameter, regular_file, words_parameter
 from kraftlake.cli.options.shared import command, list_option, topics_option
 from kraftlake.cli.output.formats import Table
-from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import LogTime
-from kraftlake.runtime.words import did_you_mean
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,21 +28,13 @@ _TEXT, _COMMANDS = _WAYS = ("text", "commands")
 _COLUMNS = ("step", "class", "action", "path", "field", "before", "after", "undoneAt", "timestamp", "type", "note")
 
 
-def kind_of(value: str) -> str:
-    """A word for what is undone."""
-    if value not in _KINDS:
-        hint = did_you_mean(value, _KINDS, most=1) or f"the kinds are {', '.join(_KINDS)}."
-        raise UsageError(f"{value!r} is no kind of what can be undone; {hint}")
-    return value
-
-
 @command("What would bring a past state back?", at=True, secrets=True, long=True)
 @option("--to", "then", type=MOMENT, help="The state wanted: after this offset, or at this time.")
 @topics_option("Only this topic, its configs and the ACLs on it")
 @list_option(
     "--kind",
     "kinds",
-    type=ListParameter("kind", kind_of, lambda _: _KINDS),
+    type=words_parameter("kind", _KINDS, "kind of what can be undone"),
     metavar="KIND",
     help=f"Only this: {', '.join(_KINDS)}. Repeatable, or A,B.",
 )

@@ -149,6 +149,18 @@ class ListParameter(ParsedParameter):
         return [CompletionItem(f"{before}{comma}{one.value}") for one in super().shell_complete(ctx, param, last)]
 
 
+def words_parameter(name: str, words: Sequence[str], what: str) -> ListParameter:
+    """A list of some words, each a `name`; the error of any other one says that it is no `what`."""
+
+    def word(value: str) -> str:
+        if value not in words:
+            hint = did_you_mean(value, words, most=1) or f"the {name}s are {', '.join(words)}."
+            raise UsageError(f"{value!r} is no {what}; {hint}")
+        return value
+
+    return ListParameter(name, word, lambda _: words)
+
+
 def _offset(value: Any, *, lowest: int = 0) -> int:
     """A Kafka offset, an int of at least `lowest`; −1 stands for the empty image where it is allowed."""
     try:

@@ -19,15 +19,16 @@ from kraftlake.image.configurations_image import (
     ConfigResource,
     ConfigurationImage,
 )
+from kraftlake.image.features_image import KRAFT_VERSION
 from kraftlake.image.scram_image import mechanism_name
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.admin_client import AdminClient, Answer, MissingRightError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.redaction import REDACTED
+from kraftlake.settings.tables import CLIENT_METRICS, GROUP
 
 _ANY: Final = 1
-_CLIENT_METRICS, _GROUP = 16, 32
 _RESOURCES_AT_ONCE: Final = 200
 _MISSING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION})
 _DYNAMIC_TOPIC, _DYNAMIC_BROKER, _DYNAMIC_DEFAULT_BROKER, _METRICS, _OF_GROUP = 1, 2, 3, 7, 8
@@ -97,7 +98,7 @@ class AskedCluster:
         if step.action is not Action.ALTER_CONFIGS or step.subject["type"] != "BROKER" or not step.subject["name"]:
             return None
         name = step.subject["name"]
-        address = self._addresses().get(int(name)) if name.isdecimal() else None
+        address = _address_of(name, self._addresses())
         if address is None:
             raise NodeError(
                 f"Broker {name} does not run, and it alone changes its configs: give controllers with --on."
@@ -165,7 +166,7 @@ class AskedCluster:
         """The groups and client metrics that have configs."""
 
         def request(module: Any) -> Any:
-            return module.ListConfigResourcesRequest(resource_types=(_CLIENT_METRICS, _GROUP))
+            return module.ListConfigResourcesRequest(resource_types=(CLIENT_METRICS, GROUP))
 
         response = self._client.ask(*_LISTED, request)
         self._check(response.error_code, "the resources with configs", "DescribeConfigs on the cluster")
@@ -173,15 +174,15 @@ class AskedCluster:
 
     def _configs(self, resources: Sequence[ConfigResource]) -> dict[ConfigResource, ConfigurationImage]:
         """The dynamic configs of resources; a broker tells its own ones alone."""
-        own = [one for one in resources if one.type == BROKER_RESOURCE and one.name]
-        others = [one for one in resources if one not in own]
+        own = [one for one in resources if _is_of_one_broker(one)]
+        others = [one for one in resources if not _is_of_one_broker(one)]
         found: dict[ConfigResource, ConfigurationImage] = {}
         for begin in range(0, len(others), _RESOURCES_AT_ONCE):
             wanted = others[begin : begin + _RESOURCES_AT_ONCE]
             found.update(self._described(self._client.ask("describe_configs", range(1, 5), _configs_request(wanted))))
         addresses = self._addresses() if own else {}
         for resource in own:
-            address = addresses.get(int(resource.name)) if resource.name.isdecimal() else None
+            address = _address_of(resource.name, addresses)
             if address is not None:
                 request = _configs_request([resource])
                 found.update(self._described(self._client.ask_node(address, "describe_configs", range(1, 5), request)))
@@ -235,7 +236,7 @@ class AskedCluster:
 
         response = self._client.ask("api_versions", range(3, 5), request)
         levels = {str(one.name): int(one.max_version_level) for one in response.finalized_features}
-        return {name: level for name, level in levels.items() if name != "kraft.version"}
+        return {name: level for name, level in levels.items() if name != KRAFT_VERSION}
 
     def _described(self, response: Any) -> Iterator[tuple[ConfigResource, ConfigurationImage]]:
         for result in response.results:
@@ -247,8 +248,8 @@ class AskedCluster:
             dynamic = {
                 TOPIC_RESOURCE: _DYNAMIC_TOPIC,
                 BROKER_RESOURCE: _DYNAMIC_BROKER if resource.name else _DYNAMIC_DEFAULT_BROKER,
-                _CLIENT_METRICS: _METRICS,
-                _GROUP: _OF_GROUP,
+                CLIENT_METRICS: _METRICS,
+                GROUP: _OF_GROUP,
             }.get(resource.type)
             values = {
                 config.name: REDACTED if config.is_sensitive or config.value is None else config.value
@@ -264,6 +265,15 @@ class AskedCluster:
             raise MissingRightError(f"{self._client.principal} needs an ACL for {right}, to read {what}.")
         if answer.is_failure:
             raise NodeError(f"The cluster does not tell {what}: {answer.name}.")
+
+
+def _is_of_one_broker(resource: ConfigResource) -> bool:
+    return resource.type == BROKER_RESOURCE and bool(resource.name)
+
+
+def _address_of(broker: str, addresses: Mapping[int, Address]) -> Address | None:
+    """The address of the broker that a resource names; None where it does not run."""
+    return addresses.get(int(broker)) if broker.isdecimal() else None
 
 
 def _configs_request(resources: Iterable[ConfigResource]) -> Any:

@@ -12,6 +12,7 @@ from kraftlake.diagnosis.things import Thing
 from kraftlake.diagnosis.undo.step import Evidence
 from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.scram_image import mechanism_name
 from kraftlake.records.log_record import log_records
 from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kraftlake.replay.queries.source import LogSource
@@ -56,8 +57,8 @@ def acl_things(acl: StandardAcl, image: MetadataImage) -> list[Thing]:
     ]
 
 
-def credential_changes(source: LogSource, begin: int, end: int) -> Mapping[tuple[str, int], Evidence]:
-    """The last record of the offsets (begin, end] on each credential, by user and mechanism."""
+def credential_changes(source: LogSource, begin: int, end: int) -> Mapping[tuple[str, str], Evidence]:
+    """The last record of the offsets (begin, end] on each credential, by user and name of the mechanism."""
     found = {}
     for batch in source.batches(begin + 1, end):
         for record in log_records(batch):
@@ -65,7 +66,7 @@ def credential_changes(source: LogSource, begin: int, end: int) -> Mapping[tuple
             if begin < record.offset <= end and isinstance(
                 message, (UserScramCredentialRecord, RemoveUserScramCredentialRecord)
             ):
-                found[message.name, message.mechanism] = Evidence(
+                found[message.name, mechanism_name(message.mechanism)] = Evidence(
                     offset=record.offset,
                     timestamp=None if record.timestamp < 0 else record.timestamp,
                     type=record.type,

@@ -16,7 +16,6 @@ from kraftlake.diagnosis.undo.order import in_order
 from kraftlake.diagnosis.undo.plan import Plan, State
 from kraftlake.diagnosis.undo.step import Action, Step, StepChange, StepClass
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
-from kraftlake.image.kafka_names import SCRAM_MECHANISMS
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import NoSuchThingError, OffsetError
@@ -76,11 +75,10 @@ def _proven(source: LogSource, drafts: Sequence[Draft], then: int, now: int, *, 
     evidence = evidence_of(source, undone, then, now, lenient=lenient)
     is_of_scram = any("mechanism" in draft.step.subject for draft in drafts)
     credentials = credential_changes(source, then, now) if is_of_scram else {}
-    numbers = {name: number for number, name in SCRAM_MECHANISMS.items()}
     steps = []
     for draft in drafts:
         subject = draft.step.subject
-        of_user = credentials.get((subject.get("user", ""), numbers.get(subject.get("mechanism", ""), -1)))
+        of_user = credentials.get((subject.get("user", ""), subject.get("mechanism", "")))
         changes = []
         for change in draft.step.changes:
             known = [evidence[one] for one in draft.undone.get(change.field, ()) if one in evidence]

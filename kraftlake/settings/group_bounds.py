@@ -47,3 +47,8 @@ def problems_of_bounds(value: Callable[[str], Any]) -> Iterator[str]:
     for name in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec"):
         if value(name) not in _CODECS:
             yield f"{name} is {value(name)}: codecs are {_CODECS[0]} to {_CODECS[-1]}"
+    if "classic" not in value("group.coordinator.rebalance.protocols"):
+        yield "group.coordinator.rebalance.protocols is without classic"
+    tags = value("group.streams.rack.aware.assignment.tags")
+    if len(set(tags)) < len(tags):
+        yield "group.streams.rack.aware.assignment.tags names a tag twice"

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from kraftlake.runtime.errors import UsageError
+from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.node_config import NodeSettings
 from kraftlake.settings.tables import BROKER_CONFIGS
 from tests.controller.random_configs import value_of
@@ -17,24 +18,35 @@ pytestmark = pytest.mark.spark
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SEED = int(os.environ.get("KRAFTLAKE_SEED") or 0)
-VALUES = 100 if LONG else 2
+VALUES = 100 if LONG else 200
 PAIRS = 50_000 if LONG else 500
 NUMBERS = (-1, 0, 1, 2, 100, 1000, 2000, 9000, 30000, 60000, 1 << 20, 1 << 21, 100 << 20, 1 << 30)
 OF_BROKER = {"process.roles": "broker", "node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "/a,/b"}
 """What `KafkaConfigs.java` gives each file."""
 OF_OTHER_PARTS = {
-    *OF_BROKER, "advertised.listeners", "controller.listener.names", "controller.quorum.auto.join.enable",
-    "controller.quorum.voters", "cordoned.log.dirs",
-    "early.start.listeners", "group.consumer.assignors", "group.share.assignors", "group.streams.assignors",
-    "inter.broker.listener.name", "listener.security.protocol.map",
+    *OF_BROKER, "advertised.listeners", "authorizer.class.name", "controller.listener.names",
+    "controller.quorum.auto.join.enable", "controller.quorum.voters", "cordoned.log.dirs", "early.start.listeners",
+    "group.consumer.assignors", "group.share.assignors", "group.streams.assignors", "inter.broker.listener.name",
+    "listener.security.protocol.map",
 }  # fmt: skip
 """Those that name listeners or directories, which the broker checks beside its command line, or classes of Java."""
+RARE = (
+    ("broker.id", "-1"),
+    ("broker.id", OF_BROKER["node.id"]),
+    ("group.coordinator.rebalance.protocols", "consumer,streams"),
+    ("group.coordinator.rebalance.protocols", "streams,classic,streams"),
+    ("group.streams.rack.aware.assignment.tags", "zone, zone"),
+    ("group.streams.rack.aware.assignment.tags", "zone,Zone"),
+    ("security.inter.broker.protocol", "SSL"),
+    ("security.inter.broker.protocol", "PLAINTEXT"),
+)
+"""Settings and values that random draws rarely meet."""
 
 
 def test_a_file_that_kafka_refuses_is_refused_and_no_other() -> None:
     draws = random.Random(SEED)
     keys = {name: key for name, key in BROKER_CONFIGS.items() if key.type != "CLASS" and name not in OF_OTHER_PARTS}
-    files = [{"broker.id": "-1"}, {"broker.id": OF_BROKER["node.id"]}]
+    files = [dict([setting]) for setting in RARE]
     files += [{name: value_of(draws, key)} for name, key in keys.items() for _ in range(VALUES)]
     numbers = [name for name, key in keys.items() if key.type in ("SHORT", "INT", "LONG", "DOUBLE")]
     files += [
@@ -48,7 +60,7 @@ def test_a_file_that_kafka_refuses_is_refused_and_no_other() -> None:
 
 def is_taken(file: dict[str, str]) -> bool:
     try:
-        NodeSettings(values=OF_BROKER | file).check()
+        BrokerConfig.of("lake", NodeSettings(values=OF_BROKER | file))
     except UsageError:
         return False
     return True

@@ -35,6 +35,8 @@ CHECKPOINT: Final = "log.flush.offset.checkpoint.interval.ms"
 FIRST_UPKEEP: Final = "log.initial.task.delay.ms"
 """The initial delay of the periodic work on a broker's logs; its intervals are the two settings above."""
 _INTER_BROKER: Final = "inter.broker.listener.name"
+_BETWEEN_BROKERS: Final = (_INTER_BROKER, "security.inter.broker.protocol")
+"""The settings of which one at most names the listener between brokers."""
 _CORDONED: Final = "cordoned.log.dirs"
 _ALL: Final = "*"
 _DEFAULT_LISTENER: Final = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=9092)
@@ -88,9 +90,7 @@ class BrokerConfig:
                 )
                 raise UsageError(f"{name} is no broker setting that is known here: {hint}")
         self._node.check(self.broker_id)
-        between_brokers = self._node.text(_INTER_BROKER, self.listener.name)
-        if between_brokers != self.listener.name:
-            raise UsageError(f"{_INTER_BROKER} is {between_brokers}: the one listener is {self.listener.name}.")
+        self._check_listener_between_brokers()
         if self.serves:
             assert self.advertised
         for directory in self.cordoned_log_dirs:
@@ -152,6 +152,15 @@ class BrokerConfig:
     @property
     def _node(self) -> NodeSettings:
         return NodeSettings(values=self.settings, source=self.source)
+
+    def _check_listener_between_brokers(self) -> None:
+        """Check that brokers connect to the one listener, which two settings can name. Source: KafkaConfig."""
+        named = [name for name in _BETWEEN_BROKERS if name in self.settings]
+        if len(named) > 1:
+            raise UsageError(f"Both {' and '.join(named)} are set in {self.source}: drop one.")
+        for name in named:
+            if (listener := self._node.text(name)) != self.listener.name:
+                raise UsageError(f"{name} is {listener}: the one listener is {self.listener.name}.")
 
     @property
     def serves(self) -> bool:

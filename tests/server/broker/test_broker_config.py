@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kraftlake.runtime.errors import UsageError
@@ -126,11 +128,29 @@ def test_the_listener_of_a_broker_has_the_limits_of_its_settings() -> None:
     long = {"socket.request.max.bytes": str(1 << 30)}
     limits = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=long).limits
     assert limits.buffered_max_bytes >= 1 << 30, "a request of the longest size is taken"
-    with pytest.raises(UsageError, match=r"inter\.broker\.listener\.name is OTHER: the one listener is INTERNAL"):
-        BrokerConfig(
-            broker_id=7, lake="lake", log_dirs=("a",), listener=listener,
-            settings={"inter.broker.listener.name": "OTHER"},
-        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "refusal"),
+    [
+        ({"inter.broker.listener.name": "OTHER"}, "inter.broker.listener.name is OTHER: the one listener is SSL."),
+        (
+            {"security.inter.broker.protocol": "SASL_SSL"},
+            "security.inter.broker.protocol is SASL_SSL: the one listener is SSL.",
+        ),
+        (
+            {"security.inter.broker.protocol": "SSL", "inter.broker.listener.name": "SSL"},
+            "Both inter.broker.listener.name and security.inter.broker.protocol are set in the settings: drop one.",
+        ),
+    ],
+)
+def test_brokers_connect_to_the_one_listener(settings: dict[str, str], refusal: str) -> None:
+    listener = ListenerAddress(name="SSL", host="127.0.0.1", port=1)
+    with pytest.raises(UsageError, match=f"^{re.escape(refusal)}$"):
+        BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=settings)
+    for name in ("inter.broker.listener.name", "security.inter.broker.protocol"):
+        made = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings={name: " SSL "})
+        assert made.replication.inter_broker_listener_name == "SSL"
 
 
 def test_a_file_for_both_roles_is_one_of_a_broker() -> None:

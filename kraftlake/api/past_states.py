@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftlake.replay.queries.source import LogSource
-from kraftlake.runtime.arguments import path_text, several, text
+from kraftlake.runtime.arguments import path_text, several
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import Moment
 
 if TYPE_CHECKING:
+    from kraftlake.api.undo_plan import UndoPlan
     from kraftlake.diagnosis.drift.comparison import Drift
-    from kraftlake.diagnosis.undo.applying import Applied
-    from kraftlake.diagnosis.undo.plan import Plan
 
 
 class UndoableSource(LogSource):
@@ -65,14 +63,17 @@ class UndoableSource(LogSource):
         kinds: Iterable[str] = (),
         assignments: bool = False,
         lenient: bool = False,
-    ) -> Plan:
+    ) -> UndoPlan:
         """The plan that brings the state at a moment back, from that at `at` (None is the end): `kraftlake undo`.
 
         `topics` (names or shell patterns) and `kinds` (`topic`, `config`, `acl`, `quota`, `scram`, `feature`) select
-        what is undone, by default all but internal topics. `assignments` also moves partitions back. Nothing is
-        changed. Raises OffsetError where `to` is later than `at`, NoSuchThingError for a topic that neither state has,
+        what is undone, by default all but internal topics. `assignments` also moves partitions back. The plan is a
+        value: nothing is changed before its `apply`. Raises OffsetError where `to` is later than `at`, NoSuchThingError for a topic that neither state has,
         else as `image`.
         """
+        import attrs
+
+        from kraftlake.api.undo_plan import UndoPlan
         from kraftlake.diagnosis.drift.selection import KINDS
         from kraftlake.diagnosis.undo.planning import plan_undo
 
@@ -80,37 +81,8 @@ class UndoableSource(LogSource):
         for one in words:
             if one not in KINDS:
                 raise UsageError(f"{one!r} is no kind of what can be undone: these are {', '.join(KINDS)}.")
-        return plan_undo(
+        plan = plan_undo(
             self, self.offset_at(to), self.offset_at(at), topics=several(topics, "a list of topics"), kinds=words,
             assignments=assignments, lenient=lenient,
         )  # fmt: skip
-
-    def apply_undo(
-        self,
-        plan: Plan,
-        on: str,
-        *,
-        journal: str | os.PathLike[str],
-        access: bool = False,
-        destructive: bool = False,
-        command_config: str | os.PathLike[str] | None = None,
-        rate: float = 10.0,
-    ) -> Applied:
-        """Take the steps of a plan of this source at the cluster itself: `kraftlake undo --apply`.
-
-        `on` is `HOST:PORT[,…]` of its brokers or controllers. Steps that widen access are taken only with `access`,
-        those that delete topics, users or records with `destructive`. Each request is a line in the file `journal`, at
-        most `rate` steps are taken in a second. A second application goes on where the first one ended. Raises
-        ApplyError at the first step that can't be taken, NodeError where the cluster does not answer, OtherClusterError
-        where it is another one.
-        """
-        from kraftlake.diagnosis.undo.apply_plan import ALWAYS, apply_plan
-        from kraftlake.diagnosis.undo.applying import Pace
-        from kraftlake.diagnosis.undo.step import StepClass
-
-        wanted = ((access, StepClass.ACCESS), (destructive, StepClass.DESTRUCTIVE))
-        return apply_plan(
-            plan, self, text(on, "the addresses of a cluster"), journal=Path(path_text(journal)),
-            classes=(*ALWAYS, *(one for is_wanted, one in wanted if is_wanted)), command_config=command_config,
-            pace=Pace(rate=rate),
-        )  # fmt: skip
+        return UndoPlan(source=self, **attrs.asdict(plan, recurse=False))

@@ -12,10 +12,11 @@ import attrs
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.features_image import METADATA_VERSION
-from kraftlake.image.json_form import JsonForm, acl_json, broker_json, partition_json
-from kraftlake.image.kafka_names import CONFIG_RESOURCES
+from kraftlake.image.json_form import JsonForm, acl_json, broker_json, partition_json, scram_json
+from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.nodes.node import Subject
+from kraftlake.image.scram_image import mechanism_name
 from kraftlake.records.redaction import REDACTED, is_sensitive_config
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UsageError
@@ -26,6 +27,7 @@ DEFAULT: Final = "<default>"
 
 _QUOTA_TYPES: Final = ("user", "client-id", "ip")
 _RESOURCE_TYPES: Final = {name: number for number, name in CONFIG_RESOURCES.items()}
+_MECHANISMS: Final = {name: number for number, name in SCRAM_MECHANISMS.items()}
 
 
 @attrs.frozen(kw_only=True)
@@ -46,11 +48,11 @@ class _Kind:
 
 @attrs.frozen(cache_hash=True)
 class Thing:
-    """A topic, a partition, a broker, a config, a feature, an ACL or a quota, or one field of a partition or broker.
+    """A topic, a partition, a broker, a config, a feature, an ACL, a quota or a SCRAM credential, or one field of some.
 
     `kind` is a key of FORMS; `key` identifies the thing among those of its kind: a topic's name, (topic, number) of a
     partition, a broker's id, (ConfigResource, name) of a config, a feature's name, an ACL's id, (ClientQuotaEntity,
-    quota) of a quota. `field` is a key of the image's JSON form; None is the whole thing. `given` is the path that
+    quota) of a quota, (user, number of the mechanism) of a credential. `field` is a key of the image's JSON form; None is the whole thing. `given` is the path that
     named it, if any.
     """
 
@@ -118,6 +120,11 @@ class Thing:
         assert number is not None, f"{resource_type} is no type of resource"
         return cls("config", (ConfigResource(number, resource), name))
 
+    @classmethod
+    def credential(cls, user: str, mechanism: str) -> Thing:
+        """A SCRAM credential by its user and the name of its mechanism."""
+        return cls("scram", (user, _MECHANISMS[mechanism]))
+
     def state(self, image: MetadataImage) -> Any:
         """The object in an image from which the value is made; None where the image does not have the thing."""
         return _KINDS[self.kind].look(image, self.key)
@@ -142,13 +149,15 @@ class Thing:
 
     def shown(self, value: Any) -> Any:
         """A value of this thing for display: `(redacted)` where it may be a secret."""
+        if self.kind == "scram":
+            return None if value is None else value | dict.fromkeys(value.keys() - {"iterations"}, REDACTED)
         is_secret = self.kind == "config" and is_sensitive_config(self.key[0].type, self.key[1])
         return REDACTED if is_secret and value is not None else value
 
     @property
     def is_entity(self) -> bool:
-        """Whether the thing is a whole topic, partition, broker or ACL, which exists or does not."""
-        return self.field is None and self.kind in ("topic", "partition", "broker", "acl")
+        """Whether the thing is a whole topic, partition, broker, ACL or credential, which exists or does not."""
+        return self.field is None and self.kind in ("topic", "partition", "broker", "acl", "scram")
 
     @property
     def topic_name(self) -> str | None:
@@ -227,6 +236,12 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         keys=lambda image: [(entity, key) for entity, one in image.client_quotas.in_order() for key in one.quotas],
         look=_quota,
     ),
+    "scram": _Kind(
+        form="scram/USER/MECHANISM",
+        keys=lambda image: [(user, number) for number, users in image.scram.mechanisms.items() for user in users],
+        look=lambda image, key: image.scram.mechanisms.get(key[1], {}).get(key[0]),
+        json=scram_json,
+    ),
 }
 
 FORMS: Final[Mapping[str, str]] = {name: kind.form for name, kind in _KINDS.items()}
@@ -258,6 +273,8 @@ def _path_to(kind: str, key: Any) -> str:
             return path_of("config", key[0].type_name, key[0].name, key[1])
         case "quota":
             return path_of("quota", *(part for entry in key[0].entries for part in entry), key[1])
+        case "scram":
+            return path_of("scram", key[0], mechanism_name(key[1]))
         case _:
             return path_of(kind, str(key))
 
@@ -323,6 +340,14 @@ def _parse_quota(path: str, names: list[str]) -> Thing:
     return Thing("quota", (ClientQuotaEntity(tuple(sorted(entries))), names[-1]))
 
 
+def _parse_scram(path: str, names: list[str]) -> Thing:
+    if len(names) != 2:
+        raise _malformed(path, "scram")
+    if names[1] not in _MECHANISMS:
+        raise UsageError(f"{path!r}: {names[1]!r} is no mechanism: these are {', '.join(_MECHANISMS)}.")
+    return Thing("scram", (names[0], _MECHANISMS[names[1]]))
+
+
 _PARSERS: Final[Mapping[str, Callable[[str, list[str]], Thing]]] = {
     "topic": _parse_topic,
     "broker": _parse_broker,
@@ -330,6 +355,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, list[str]], Thing]]] = {
     "feature": _parse_feature,
     "acl": _parse_acl,
     "quota": _parse_quota,
+    "scram": _parse_scram,
 }
 
 

@@ -11,6 +11,7 @@ from kraftlake.diagnosis.things import Thing
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.scram_image import known_mechanism
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import METADATA_RECORDS
@@ -30,6 +31,10 @@ _KEY_OF: Final[dict[str, dict[type[Message], Callable[[Any], Any]]]] = {
     "feature": {r.FeatureLevelRecord: attrgetter("name")},
     "acl": {r.AccessControlEntryRecord: attrgetter("id"), r.RemoveAccessControlEntryRecord: attrgetter("id")},
     "quota": {r.ClientQuotaRecord: lambda m: (ClientQuotaEntity.from_record(m.entity), m.key)},
+    "scram": dict.fromkeys(
+        (r.UserScramCredentialRecord, r.RemoveUserScramCredentialRecord),
+        lambda m: (m.name, known_mechanism(m.mechanism)),
+    ),
 }
 """The types of the records that change a kind of thing, with the key of the thing that a record changes."""
 

@@ -12,8 +12,8 @@ import attrs
 import kraftlake
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.diagnosis.things import Thing, fields_of
-from kraftlake.image.json_form import acl_json, broker_json, partition_json
-from kraftlake.image.kafka_names import CONFIG_RESOURCES
+from kraftlake.image.json_form import acl_json, broker_json, partition_json, scram_json
+from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
@@ -92,9 +92,17 @@ def _quotas(image: MetadataImage) -> dict[str, Any]:
     return found
 
 
+def _scram(image: MetadataImage) -> dict[str, Any]:
+    return {
+        f"scram/{user}/{SCRAM_MECHANISMS[number]}": one
+        for number, users in image.scram.mechanisms.items()
+        for user, one in users.items()
+    }
+
+
 PARTS: dict[str, Callable[[MetadataImage], dict[str, Any]]] = {
     "topics": _topics, "cluster": _brokers, "configs": _configs, "features": _features, "acls": _acls,
-    "client_quotas": _quotas,
+    "client_quotas": _quotas, "scram": _scram,
 }  # fmt: skip
 """By part of an image its objects by the path of the thing."""
 
@@ -108,7 +116,8 @@ def values_of(path: str, state: Any) -> dict[str, Any]:
         return {path: form} | {f"{path}/{key}": None if form is None else form[key] for key in fields_of(kind)}
     if state is None:
         return {path: None}
-    return {path: True if kind == "topic" else acl_json(state) if kind == "acl" else state}
+    forms = {"acl": acl_json, "scram": scram_json}
+    return {path: True if kind == "topic" else forms[kind](state) if kind in forms else state}
 
 
 def lines_of(batches: Iterable[RecordBatch]) -> dict[str, Line]:

@@ -32,6 +32,7 @@ from tests.cli.running import DIRECTORY
             "quota/user/CN=a%2Fb/client-id/c/rate",
             Thing("quota", (ClientQuotaEntity((("client-id", "c"), ("user", "CN=a/b"))), "rate")),
         ),
+        ("scram/CN=a%2Fb/SCRAM-SHA-512", Thing.credential("CN=a/b", "SCRAM-SHA-512")),
     ],
 )
 def test_a_path_names_a_thing_and_a_thing_has_a_path(path: str, thing: Thing) -> None:
@@ -62,6 +63,8 @@ def test_a_path_names_a_thing_and_a_thing_has_a_path(path: str, thing: Thing) ->
         ("quota/group/a/rate", "'group' is no type of entity"),
         ("quota/user/a", "it reads quota/"),
         ("quota/user/a/user/b/rate", "it reads quota/"),
+        ("scram/a", "it reads scram/USER/MECHANISM"),
+        ("scram/a/PLAIN", "'PLAIN' is no mechanism"),
     ],
 )
 def test_what_is_no_path_is_told_with_the_way_out(path: str, told: str) -> None:

@@ -320,17 +320,17 @@ def test_a_plan_is_applied_over_tls_and_logins_and_a_missing_right_is_named(secu
         mechanism = "SCRAM-SHA-512" if listener == "BOTH" else "SCRAM-SHA-256"
         file.write_text("\n".join([*trust, *login(mechanism, "eve", "eve-secret", protocol=protocol)]))
         with pytest.raises(MissingRightError, match="User:eve needs an ACL for DescribeConfigs on topic orders"):
-            source.apply_undo(plan, secured.node.listener(listener), journal=journal, command_config=file)
+            plan.apply(secured.node.listener(listener), journal=journal, command_config=file)
     rule = AclBinding(
         ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:eve", "*", AclOperation.DESCRIBE_CONFIGS,
         AclPermissionType.ALLOW,
     )  # fmt: skip
     secured.node.admin.create_acls([rule])[rule].result(timeout=60)
     with pytest.raises(ApplyError, match="User:eve needs an ACL for AlterConfigs on the resource"):
-        source.apply_undo(plan, secured.node.listener("SHORT"), journal=journal, command_config=file)
+        plan.apply(secured.node.listener("SHORT"), journal=journal, command_config=file)
     file.write_text(
         "\n".join([*secured.trusting("SASL_SSL"), *login("SCRAM-SHA-512", "bob", "bob-secret", protocol="SASL_SSL")])
     )
-    found = source.apply_undo(plan, secured.node.listener("BOTH"), journal=journal, command_config=file)
+    found = plan.apply(secured.node.listener("BOTH"), journal=journal, command_config=file)
     assert [one.outcome for one in found.steps] == ["applied"]
     assert "secret" not in journal.read_text().replace('"secret":false', "")

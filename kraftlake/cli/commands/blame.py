@@ -23,7 +23,7 @@ _COLUMNS = ("thing", "offset", "timestamp", "epoch", "type", "before", "after", 
     metavar="THING",
     type=THING,
     help="The path of a thing: topic/NAME, topic/NAME/partition/N, broker/ID, config/TYPE/RESOURCE/NAME, "
-    "feature/NAME, acl/ID, quota/TYPE/NAME/QUOTA; /FIELD after a partition or a broker.",
+    "feature/NAME, acl/ID, quota/TYPE/NAME/QUOTA, scram/USER/MECHANISM; /FIELD after a partition or a broker.",
 )
 @option("--all", "everything", is_flag=True, help="Every record that changed it, the newest last.")
 def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:

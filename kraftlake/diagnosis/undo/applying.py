@@ -22,13 +22,13 @@ from kraftlake.protocol.address import Address
 from kraftlake.protocol.admin_client import AdminClient
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.redaction import REDACTED
+from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.words import shown
 
 T = TypeVar("T")
 
 _PATIENCE_SECONDS: Final = 30.0
-"""The time that a step waits for a cluster that does not answer, or does not show a change that it has taken."""
 _PAUSE_SECONDS: Final = 0.2
 _SETTLED_SECONDS: Final = 5.0
 
@@ -74,12 +74,17 @@ class Applied:
 
 @attrs.frozen(kw_only=True)
 class Pace:
-    """The pace of an application: at most `rate` steps in a second; `sleep` and `clock` are those of the system."""
+    """The pace of an application: at most `rate` steps in a second, and its time."""
 
     rate: float = 10.0
     patience: float = _PATIENCE_SECONDS
+    """The seconds that a step waits for a cluster that does not answer, or does not show a change it has taken."""
     sleep: Callable[[float], object] = time.sleep
-    clock: Callable[[], float] = time.monotonic
+    clock: Clock = attrs.field(factory=SystemClock)
+
+    def seconds(self) -> float:
+        """Monotonic time, for deadlines."""
+        return self.clock.nanoseconds() / 1e9
 
 
 class Application:
@@ -126,22 +131,22 @@ class Application:
         """
         taken = {step.path for step in self._plan.steps if not self._why_not(step)}
         taken -= {step.path for step in self._plan.steps if self._why_not(step)}
-        deadline = self._pace.clock() + _SETTLED_SECONDS
+        deadline = self._pace.seconds() + _SETTLED_SECONDS
         while True:
             whole = self._patiently(self._cluster.whole)
             left = selected_changes(compare(whole, then, internal=True), topics, kinds)
-            if not any(one.path in taken for one in left.changes) or self._pace.clock() > deadline:
+            if not any(one.path in taken for one in left.changes) or self._pace.seconds() > deadline:
                 return left
             self._pace.sleep(_PAUSE_SECONDS)
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """The result of `ask`, called again while a node does not answer. Raises the NodeError when patience ends."""
-        deadline = self._pace.clock() + self._pace.patience
+        deadline = self._pace.seconds() + self._pace.patience
         while True:
             try:
                 return ask()
             except NodeError:
-                if self._pace.clock() > deadline:
+                if self._pace.seconds() > deadline:
                     raise
                 self._pace.sleep(_PAUSE_SECONDS)
 
@@ -173,7 +178,7 @@ class Application:
         A node that fails in between, or a controller that changes, leaves the outcome of a request unknown: the cluster
         is read again, and the request repeated only where it still has the value before the step.
         """
-        deadline = self._pace.clock() + self._pace.patience
+        deadline = self._pace.seconds() + self._pace.patience
         is_sent = is_accepted = False
         settled = (
             deadline  # a broker that learns of a change may tell, for a moment, where a value is from and not which
@@ -187,17 +192,17 @@ class Application:
                     if is_sent:
                         self._note(number, step, "read back")
                     return is_sent
-                if progress is Progress.OTHER and not (is_accepted and self._pace.clock() < settled):
+                if progress is Progress.OTHER and not (is_accepted and self._pace.seconds() < settled):
                     raise self._other(number, step, described)
                 if not is_accepted:
-                    settled = self._pace.clock() + _SETTLED_SECONDS
+                    settled = self._pace.seconds() + _SETTLED_SECONDS
                     is_sent = True
                     is_accepted = self._send(number, step)
                     continue
             except NodeError as fault:
                 self._note(number, step, "no answer", error=str(fault))
                 why = str(fault).rstrip(".")
-            if self._pace.clock() > deadline:
+            if self._pace.seconds() > deadline:
                 raise ApplyError(f"Step {number} ({shown(step.path)}): {why}. Run the same command again to go on.")
             self._pace.sleep(_PAUSE_SECONDS)
 
@@ -247,7 +252,7 @@ class Application:
 
     def _note(self, number: int, step: Step, event: str, **more: Any) -> None:
         line = {
-            "time": round(time.time() * 1000),
+            "time": self._pace.clock.milliseconds(),
             "event": event,
             "number": number,
             "step": step.shown(False).to_json(),

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import attrs
 
-from kraftlake.diagnosis.drift.comparison import DriftChange
+from kraftlake.diagnosis.drift.comparison import KEYS, DriftChange
 from kraftlake.diagnosis.drift.description import ClusterDescription, TopicDescription
 from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.things import Thing
-from kraftlake.diagnosis.undo.evidence import Undone, acl_things
+from kraftlake.diagnosis.undo.evidence import Undone, acl_things, hashable
 from kraftlake.diagnosis.undo.risks import acl_class, config_class, quota_class
 from kraftlake.diagnosis.undo.step import Action, Step, StepChange, StepClass
 from kraftlake.image.acls_image import StandardAcl
@@ -20,6 +20,7 @@ from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.records.redaction import REDACTED
 
 KEYS_LOST: Final = (
     "the log has the stored keys and a request takes a password: set it again with kafka-configs.sh --alter "
@@ -58,7 +59,7 @@ def drafts_of(sides: Sides, one: DriftChange, *, assignments: bool = False) -> I
         case "acls":
             yield _acl(sides, one)
         case "scram":
-            yield _scram(one)
+            yield _scram(sides, one)
         case "features":
             yield _feature(one)
 
@@ -242,15 +243,23 @@ def _acl(sides: Sides, one: DriftChange) -> Draft:
     return _draft(action, class_, one, {"acl": form}, changes=(change,), undone=undone)
 
 
-def _scram(one: DriftChange) -> Draft:
+def _scram(sides: Sides, one: DriftChange) -> Draft:
     user, mechanism = one.key
     subject = {"user": user, "mechanism": mechanism}
-    fields = [change for change in one.change.fields if change.field == "iterations"]
-    changes = tuple(StepChange(field=c.field, before=c.before, after=c.after) for c in fields)
+    is_changed = one.change.kind == "changed"  # else the iterations say that there is a credential
+    changes = tuple(
+        StepChange(field=c.field, before=REDACTED, after=REDACTED, secret=True)
+        if c.field == KEYS
+        else StepChange(field=c.field, before=c.before, after=c.after)
+        for c in one.change.fields
+        if is_changed or c.field != KEYS
+    )
+    thing = Thing.credential(user, mechanism)
+    undone = dict.fromkeys((change.field for change in changes), (Undone(thing, hashable(thing.value(sides.past))),))
+    action, class_, note = Action.NONE, StepClass.IMPOSSIBLE, KEYS_LOST
     if one.change.kind == "removed":
-        note = "the user was made since"
-        return _draft(Action.DELETE_SCRAM, StepClass.DESTRUCTIVE, one, subject, changes=changes, note=note)
-    return _draft(Action.NONE, StepClass.IMPOSSIBLE, one, subject, changes=changes, note=KEYS_LOST)
+        action, class_, note = Action.DELETE_SCRAM, StepClass.DESTRUCTIVE, "the user was made since"
+    return _draft(action, class_, one, subject, changes=changes, undone=undone, note=note)
 
 
 def _feature(one: DriftChange) -> Draft:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,14 +12,11 @@ from kraftlake.diagnosis.things import Thing
 from kraftlake.diagnosis.undo.step import Evidence
 from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.scram_image import mechanism_name
-from kraftlake.records.log_record import log_records
-from kraftlake.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from kraftlake.replay.queries.source import LogSource
 
 
 class Undone(NamedTuple):
-    """A thing, and the value that it had: None for nothing, True for any, a tuple for a list."""
+    """A thing, and the value that it had: None for nothing, True for any, a list or an object as `hashable`."""
 
     thing: Thing
     value: Any
@@ -45,7 +42,14 @@ def _is_other(had: Any, value: Any) -> bool:
     """Whether a value in JSON form is not the one that a thing had; of True each value but None is."""
     if had is True:
         return value is None
-    return bool(value != (list(had) if isinstance(had, tuple) else had))
+    return bool(hashable(value) != had)
+
+
+def hashable(value: Any) -> Any:
+    """A list or an object in JSON form as a tuple; other values as they are."""
+    if isinstance(value, dict):
+        return tuple(value.items())
+    return tuple(value) if isinstance(value, list) else value
 
 
 def acl_things(acl: StandardAcl, image: MetadataImage) -> list[Thing]:
@@ -55,20 +59,3 @@ def acl_things(acl: StandardAcl, image: MetadataImage) -> list[Thing]:
         for id_, rule in sorted(image.acls.acls.items(), key=lambda item: bytes(item[0]))
         if rule == acl
     ]
-
-
-def credential_changes(source: LogSource, begin: int, end: int) -> Mapping[tuple[str, str], Evidence]:
-    """The last record of the offsets (begin, end] on each credential, by user and name of the mechanism."""
-    found = {}
-    for batch in source.batches(begin + 1, end):
-        for record in log_records(batch):
-            message = record.message
-            if begin < record.offset <= end and isinstance(
-                message, (UserScramCredentialRecord, RemoveUserScramCredentialRecord)
-            ):
-                found[message.name, mechanism_name(message.mechanism)] = Evidence(
-                    offset=record.offset,
-                    timestamp=None if record.timestamp < 0 else record.timestamp,
-                    type=record.type,
-                )
-    return found

@@ -11,7 +11,7 @@ from kraftlake.diagnosis.drift.description import describe
 from kraftlake.diagnosis.drift.selection import selected_changes
 from kraftlake.diagnosis.things import path_of
 from kraftlake.diagnosis.undo.drafts import Draft, Sides, drafts_of
-from kraftlake.diagnosis.undo.evidence import credential_changes, evidence_of
+from kraftlake.diagnosis.undo.evidence import evidence_of
 from kraftlake.diagnosis.undo.order import in_order
 from kraftlake.diagnosis.undo.plan import Plan, State
 from kraftlake.diagnosis.undo.step import Action, Step, StepChange, StepClass
@@ -73,16 +73,12 @@ def _proven(source: LogSource, drafts: Sequence[Draft], then: int, now: int, *, 
     """The steps with the records that undid what they bring back."""
     undone = [one for draft in drafts for things in draft.undone.values() for one in things]
     evidence = evidence_of(source, undone, then, now, lenient=lenient)
-    is_of_scram = any("mechanism" in draft.step.subject for draft in drafts)
-    credentials = credential_changes(source, then, now) if is_of_scram else {}
     steps = []
     for draft in drafts:
-        subject = draft.step.subject
-        of_user = credentials.get((subject.get("user", ""), subject.get("mechanism", "")))
         changes = []
         for change in draft.step.changes:
             known = [evidence[one] for one in draft.undone.get(change.field, ()) if one in evidence]
-            proof = max(known, key=lambda one: one.offset, default=of_user)
+            proof = max(known, key=lambda one: one.offset, default=None)
             changes.append(attrs.evolve(change, undone_by=proof))
         steps.append(attrs.evolve(draft.step, changes=tuple(changes)))
     return steps

@@ -5,14 +5,18 @@ from __future__ import annotations
 import pytest
 
 import kraftlake
+from kraftlake.api import Source
 from kraftlake.diagnosis.things import Thing
 from kraftlake.diagnosis.undo.order import in_order
 from kraftlake.diagnosis.undo.planning import plan_undo
 from kraftlake.diagnosis.undo.rehearsal import rehearse
 from kraftlake.diagnosis.undo.step import Action, StepClass
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.records import metadata_records as r
 from kraftlake.runtime.errors import NoSuchThingError, OffsetError
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY
+from tests.replay import made_logs as log
 
 SOURCE = kraftlake.open(DIRECTORY)
 _VERSION_MOVED = {260: 100, 1000: 260, 2000: 1000}
@@ -67,6 +71,29 @@ def test_a_topic_is_undone_with_its_configs_and_acls_alone() -> None:
     assert "new id and without its records" in plan.steps[0].note
     assert plan.steps[0].after("replicas") is not None
     assert {*plan_undo(SOURCE, 4000, 4639, kinds=["acl"]).counts()} == {StepClass.SAFE, StepClass.ACCESS}
+
+
+def credential(user: str, key: bytes, iterations: int = 4096) -> r.UserScramCredentialRecord:
+    return r.UserScramCredentialRecord(
+        name=user, mechanism=1, salt=b"salt", stored_key=key, server_key=key, iterations=iterations
+    )
+
+
+def test_the_record_of_a_credential_is_of_no_aborted_transaction() -> None:
+    batches = log.log_of(
+        1, [log.metadata_version(), credential("alice", b"old"), credential("carol", b"old")],
+        [credential("alice", b"new"), r.RemoveUserScramCredentialRecord(name="carol", mechanism=1)],
+        [credential("bob", b"new")],
+        [log.begin(), credential("alice", b"aborted"), credential("bob", b"aborted"), log.abort()],
+    )  # fmt: skip
+    steps = plan_undo(Source(log.trimmed(batches, 0), SourceKind.DIRECTORY, "made", None), 3, 10).steps  # type: ignore[arg-type]
+    proofs = {step.path: (step.action, step.changes[0].undone_by) for step in steps}
+    assert {path: (action, proof and proof.offset) for path, (action, proof) in proofs.items()} == {
+        "scram/alice/SCRAM-SHA-256": (Action.NONE, 4),
+        "scram/bob/SCRAM-SHA-256": (Action.DELETE_SCRAM, 6),
+        "scram/carol/SCRAM-SHA-256": (Action.NONE, 5),
+    }
+    assert "old" not in repr(steps)
 
 
 def test_the_same_state_needs_no_steps() -> None:

@@ -68,8 +68,8 @@ class UndoableSource(LogSource):
 
         `topics` (names or shell patterns) and `kinds` (`topic`, `config`, `acl`, `quota`, `scram`, `feature`) select
         what is undone, by default all but internal topics. `assignments` also moves partitions back. The plan is a
-        value: nothing is changed before its `apply`. Raises OffsetError where `to` is later than `at`, NoSuchThingError for a topic that neither state has,
-        else as `image`.
+        value: nothing is changed before its `apply`. Raises OffsetError where `to` is later than `at`, NoSuchThingError
+        for a topic that neither state has, else as `image`.
         """
         import attrs
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.diagnosis.undo.applying import Applied, Pace
 from kraftlake.diagnosis.undo.apply_plan import ALWAYS, apply_plan
+from kraftlake.diagnosis.undo.applying import Applied, Pace
 from kraftlake.diagnosis.undo.plan import Plan
 from kraftlake.diagnosis.undo.step import StepClass
 from kraftlake.replay.queries.source import LogSource

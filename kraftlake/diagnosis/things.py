@@ -52,8 +52,8 @@ class Thing:
 
     `kind` is a key of FORMS; `key` identifies the thing among those of its kind: a topic's name, (topic, number) of a
     partition, a broker's id, (ConfigResource, name) of a config, a feature's name, an ACL's id, (ClientQuotaEntity,
-    quota) of a quota, (user, number of the mechanism) of a credential. `field` is a key of the image's JSON form; None is the whole thing. `given` is the path that
-    named it, if any.
+    quota) of a quota, (user, number of the mechanism) of a credential. `field` is a key of the image's JSON form; None
+    is the whole thing. `given` is the path that named it, if any.
     """
 
     kind: str

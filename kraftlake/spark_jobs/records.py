@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.typed_rows import typed_schema
-from kraftlake.spark_jobs.backlog import ExecutorTables, StepTotals
+from kraftlake.spark_jobs.backlog import ExecutorStep
 from kraftlake.spark_jobs.tasks import in_tasks, lake_here, this_executor
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.record_scan import RECORDS_A_PART, RecordScan, read_part
@@ -26,38 +25,25 @@ from kraftlake.tables.records_table import RECORDS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kraftlake.tables.catch_up.table_run import Progress
-
 _PARTS_A_COMMIT = 16
 
 
-@attrs.frozen
-class RecordsBacklog(ExecutorTables):
-    """The table `records/` of a lake."""
+def record_steps(lake: Location, spark: SparkSession, last: int) -> Iterator[ExecutorStep]:
+    """Write the records up to an offset on the executors: see ExecutorSteps.
 
-    lake: Location
-
-    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> StepTotals:
-        """Write the records up to an offset on the executors: see Backlog.
-
-        Each commit has whole batches and the offset at their end, so that the next run continues there after a kill.
-        """
-        log = MetadataLog.open(self.lake)
-        table = LakeTable(RECORDS, self.lake)
-        covered = table.last_offset()
-        first = log.start_offset if covered is None else covered + 1
-        table.create(log.table_id)
-        steps, executors = 0, set[str]()
-        for start, end in _commits(log, first, last):
-            parts = [(begin, min(begin + RECORDS_A_PART - 1, end)) for begin in range(start, end + 1, RECORDS_A_PART)]
-            made = in_tasks(spark, partial(write_part, str(self.lake)), parts)
-            table.append_files([file for file, _ in made], end)
-            executors.update(executor for _, executor in made)
-            steps += 1
-            on_step(end, last + 1)
-        table.finish()
-        rows = {RECORDS.name: max(last + 1 - first, 0)}
-        return StepTotals(rows=rows, steps=steps, executors=len(executors))
+    Each commit has whole batches and the offset at their end, so that the next run continues there after a kill.
+    """
+    log = MetadataLog.open(lake)
+    table = LakeTable(RECORDS, lake)
+    covered = table.last_offset()
+    table.create(log.table_id)
+    for start, end in _commits(log, log.start_offset if covered is None else covered + 1, last):
+        parts = [(begin, min(begin + RECORDS_A_PART - 1, end)) for begin in range(start, end + 1, RECORDS_A_PART)]
+        made = in_tasks(spark, partial(write_part, str(lake)), parts)
+        table.append_files([file for file, _ in made], end)
+        executors = frozenset(executor for _, executor in made)
+        yield ExecutorStep(offset=end, end=last + 1, rows={RECORDS.name: end + 1 - start}, executors=executors)
+    table.finish()
 
 
 def write_part(lake: str, part: tuple[int, int]) -> tuple[AddFile, str]:

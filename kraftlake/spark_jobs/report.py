@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,10 +11,10 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.source_options import OFFSETS
 from kraftlake.spark_jobs.tasks import configured, is_remote, telling_faults
-from kraftlake.tables.shards.faults import fault_to_json, raise_first
+from kraftlake.tables.shards.faults import raise_first
+from kraftlake.tables.shards.results import Results, result_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,27 +42,20 @@ def in_server(spark: SparkSession, lake: Location, function: Callable[[SparkSess
     report = Report()
 
     def take(frame: DataFrame, _: int) -> None:
-        result, fault = None, None
-        try:
-            result = function(frame.sparkSession)
-        except KraftlakeError as error:
-            fault = fault_to_json(error)
-        report.say(frame.sparkSession, (result, fault))
+        report.say(frame.sparkSession, lambda: function(frame.sparkSession))
 
     try:
+        with telling_faults(), configured(spark, OWN_CHECKPOINT):
+            once = kraft_stream(spark, lake, {"columns": OFFSETS}).writeStream.trigger(availableNow=True)
+            query = started(once.foreachBatch(take))
         with telling_faults():
-            with configured(spark, OWN_CHECKPOINT):
-                once = kraft_stream(spark, lake, {"columns": OFFSETS}).writeStream.trigger(availableNow=True)
-                query = started(once.foreachBatch(take))
             try:
                 query.awaitTermination()
             finally:
                 query.stop()
-            result, fault = report.heard(spark)
+            return report.heard(spark)  # type: ignore[no-any-return]
     finally:
         report.end(spark)
-    raise_first([] if fault is None else [fault])
-    return result  # type: ignore[no-any-return]
 
 
 def started(writer: DataStreamWriter) -> StreamingQuery:
@@ -81,27 +73,28 @@ def started(writer: DataStreamWriter) -> StreamingQuery:
 
 @attrs.frozen
 class Report:
-    """The newest value that a function of `foreachBatch` reports: a temporary view of the session of both ends.
+    """The newest result of a function of `foreachBatch`, for the client: a temporary view of the session of both ends.
 
     It can be sent to other processes.
     """
 
     view: str = attrs.field(factory=lambda: f"kraftlake_{uuid.uuid4().hex}")
 
-    def say(self, spark: SparkSession, value: object) -> None:
-        """Report a value in place of the last one."""
-        rows = pa.table({"said": pa.array([pickle.dumps(value)], pa.binary())})
+    def say(self, spark: SparkSession, work: Callable[[], object]) -> None:
+        """Report what a function returns, or its error, in place of the last result."""
+        rows = pa.Table.from_batches([result_of(0, lambda: (None, work()))])
         spark.createDataFrame(rows).createOrReplaceTempView(self.view)
 
     def heard(self, spark: SparkSession) -> Any:
-        """The newest value; None if there is none yet."""
+        """The newest result; None if there is none yet. Raises the error that was reported."""
         from pyspark.errors import AnalysisException
 
         try:
-            said = spark.table(self.view).toArrow()
+            said = Results.of(spark.table(self.view).toArrow())
         except AnalysisException:
             return None
-        return pickle.loads(said["said"][0].as_py())  # noqa: S301 - of the server that runs this client's functions
+        raise_first(said.faults)
+        return said.facts[0]
 
     def end(self, spark: SparkSession) -> None:
         """Drop the view."""

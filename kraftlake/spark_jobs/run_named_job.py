@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from kraftlake.tables.jobs import RECORDS, job_named
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kraftlake.spark_jobs.backlog import ExecutorSteps
     from kraftlake.spark_jobs.replay_listener import ReplayListener
     from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
     from kraftlake.tables.catch_up.table_run import Progress
@@ -37,7 +39,6 @@ def run_job(
     table; EnvironmentFaultError when Spark fails; and the errors of replaying a record, with its offset.
     """
     from kraftlake.metadata_log.storage.location import fixed_location
-    from kraftlake.spark_jobs.backlog import ExecutorTables
     from kraftlake.spark_jobs.stream_options import checked
     from kraftlake.spark_jobs.table_stream import run_stream
     from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
@@ -45,21 +46,21 @@ def run_job(
     job = job_named(name)
     snapshots = (snapshot_every_bytes or DEFAULT_SNAPSHOT_BYTES) if job.snapshots else None
     place = fixed_location(lake)
-    backlog: ExecutorTables
+    by_executors: ExecutorSteps
     if job is RECORDS:
-        from kraftlake.spark_jobs.records import RecordsBacklog
+        from kraftlake.spark_jobs.records import record_steps
 
-        backlog = RecordsBacklog(place)
+        by_executors = partial(record_steps, place)
     else:
-        from kraftlake.spark_jobs.shard_run import TablesBacklog
+        from kraftlake.spark_jobs.shard_run import TableSteps
 
         most = checked(options).max_records
-        backlog = TablesBacklog(lake=place, names=job.tables, snapshot_every_bytes=snapshots, step_records=most)
+        by_executors = TableSteps(lake=place, names=job.tables, snapshot_every_bytes=snapshots, step_records=most)
     return run_stream(
         job.name,
         place,
         job.new_writers,
-        backlog,
+        by_executors,
         options=options,
         snapshot_every_bytes=snapshots,
         spark=spark,

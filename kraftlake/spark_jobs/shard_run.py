@@ -7,8 +7,7 @@ commit with the offset. Files of lost or repeated tasks are part of no commit, a
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +23,7 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot, snapshot_provenance
 from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
-from kraftlake.spark_jobs.backlog import ExecutorTables, StepTotals
+from kraftlake.spark_jobs.backlog import ExecutorStep
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
 from kraftlake.spark_jobs.fold.frames import results_frame
 from kraftlake.spark_jobs.tasks import bounded_batches, collected, numbered_frame, parallelism, this_executor
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kraftlake.replay.log.delta_chunk import ReplayState
-    from kraftlake.tables.catch_up.table_run import Progress
     from kraftlake.tables.lake_table import LakeTable
 
 STEP_RECORDS: Final = 2_000_000
@@ -63,7 +61,7 @@ _HISTORY: Final = "partition_history"
 
 
 @attrs.define(kw_only=True)
-class TablesBacklog(ExecutorTables):
+class TableSteps:
     """Tables `names` of the job `all`, and with `snapshot_every_bytes` snapshots: one after that many bytes of records.
 
     A step has `step_records` records, where None, STEP_RECORDS for each task that runs at a time.
@@ -78,41 +76,39 @@ class TablesBacklog(ExecutorTables):
     def __attrs_post_init__(self) -> None:
         self._snapshots = None if self.snapshot_every_bytes is None else _Snapshots(self.snapshot_every_bytes)
 
-    def advance(self, spark: SparkSession, last: int, on_step: Progress) -> StepTotals:
-        """Update the tables to an offset: see Backlog.
+    def __call__(self, spark: SparkSession, last: int) -> Iterator[ExecutorStep]:
+        """Update the tables to an offset: see ExecutorSteps.
 
         Tables at different offsets first catch up with the furthest one, and continue together. Raises LakeError too if
         a table is of another log or release, OffsetError if the log was trimmed past one.
         """
-        names, log, snapshots = self.names, MetadataLog.open(self.lake), self._snapshots
+        names, log = self.names, MetadataLog.open(self.lake)
         step_records = self.step_records or STEP_RECORDS * parallelism(spark)
-        rows, made, executors = Counter(dict.fromkeys(names, 0)), StepTotals(rows={}, steps=0), set[str]()
-
-        def after_step(state: ReplayState, done: Results) -> None:
-            nonlocal made
-            topics, partitions = (sum(getattr(shard, n) for shard in done.facts) for n in ("topics", "partitions"))
-            made = attrs.evolve(made, steps=made.steps + 1, topics=topics, partitions=partitions)
-            executors.update(shard.executor for shard in done.facts)
-            offset = state.image.provenance.offset
-            if snapshots is not None:
-                snapshots.step_done(spark, log, state, done, ends=offset + 1 >= log.end_offset)
-            on_step(offset, max(offset, last) + 1)
-
         while True:
             covers = covered_by(LakeReader(log), writers_of(names))
             behind = {name: offset for name, offset in covers.items() if offset is None or offset < last}
             if not behind:
-                break
+                return
             low = min(behind.values(), key=lambda offset: -1 if offset is None else offset)
             group = [name for name, offset in behind.items() if offset == low]
             ahead = [offset for offset in covers.values() if offset is not None and (low is None or offset > low)]
             writers = [writer for writer in writers_of(group) if isinstance(writer, ChangesWriter)]
             phase = _Phase(spark=spark, log=log, held=names, covers=low, step_records=step_records, writers=writers)
-            rows.update(phase.run(min([last, *ahead]), after_step))
-        if snapshots is not None:
-            made = attrs.evolve(made, snapshots=tuple(snapshots.written), unwritable=snapshots.unwritable)
-            snapshots.written.clear()
-        return attrs.evolve(made, rows=dict(rows), executors=len(executors))
+            for state, done, rows in phase.steps(min([last, *ahead])):
+                offset = state.image.provenance.offset
+                made = self._snapshots
+                if made is not None:
+                    made.step_done(spark, log, state, done, ends=offset + 1 >= log.end_offset)
+                yield ExecutorStep(
+                    offset=offset,
+                    end=max(offset, last) + 1,
+                    rows=rows,
+                    executors=frozenset(shard.executor for shard in done.facts),
+                    topics=sum(shard.topics for shard in done.facts),
+                    partitions=sum(shard.partitions for shard in done.facts),
+                    snapshots=() if made is None else made.taken(),
+                    unwritable=None if made is None else made.unwritable,
+                )
 
 
 def run_step(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> Results:
@@ -183,6 +179,11 @@ class _Snapshots:
         self.written.append(end_offset)
         self.unwritable = None
 
+    def taken(self) -> tuple[int, ...]:
+        """The end offsets of the snapshots that were written since the last call."""
+        taken, self.written = tuple(self.written), []
+        return taken
+
 
 @attrs.define(kw_only=True)
 class _Phase:
@@ -207,10 +208,10 @@ class _Phase:
             table.go_on_from(self.covers)
             table.create(self.log_id)
 
-    def run(self, last: int, after_step: Callable[[ReplayState, Results], None]) -> dict[str, int]:
+    def steps(self, last: int) -> Iterator[tuple[ReplayState, Results, dict[str, int]]]:
         """Advance to an offset, in steps, or to the end of the snapshot with which the tables begin, if that is later.
 
-        Returns the number of rows of each table.
+        A step is the driver's state after it, the results of its shards, and the number of rows of each table.
         """
         load, reader = self.covers is None, LakeReader(self.log)
         if load and not has_beginning(reader):
@@ -232,19 +233,18 @@ class _Phase:
         )
         logger = get_logger(__name__).bind(lake=task.lake, tables=",".join(task.tables))
         (base_at, done), driver = self._first(task, shards), None
-        rows = dict.fromkeys(task.tables, 0)
         while True:
             with earliest(done.faults):
                 driver = driver or self._driver(task, base_at, done, files)
                 driver.take(parts_of_step(done.driver), CountChanges.joined(done.made))
-            self._commit(done, task.last, rows, goes_on=task.last < last)
+            rows = self._commit(done, task.last, goes_on=task.last < last)
             at = self._provenance(task.last)
             states = tuple(shard.state for shard in done.facts)
             state = driver.state(at)
             self._keep(state, states)
             records, decoded = task.last - task.at.offset, step_size(done)[0]
             logger.info("step", offset=task.last, shards=shards, records=records, decoded=decoded)
-            after_step(state, done)
+            yield state, done, rows
             if task.last >= last:
                 break
             end = self._step_end(at.offset, last)
@@ -252,7 +252,6 @@ class _Phase:
             done = run_step(self.spark, self._with_step(ShardPlan(lake=task.lake, shards=shards), task), task)
         for table in self.tables:
             table.finish()
-        return rows
 
     def _first(self, task: ShardTask, shards: int) -> tuple[MetadataProvenance, Results]:
         """The first step; without states, those at its start are made of the newest sound snapshot and the log."""
@@ -309,11 +308,12 @@ class _Phase:
         end = offset + self.step_records
         return last if end >= last else next(iter(self.log.batches(end, end))).last_offset
 
-    def _commit(self, done: Results, offset: int, rows: dict[str, int], *, goes_on: bool) -> None:
-        """Commit the rows that shards and driver have made, table by table."""
+    def _commit(self, done: Results, offset: int, *, goes_on: bool) -> dict[str, int]:
+        """Commit the rows that shards and driver have made, table by table; returns their numbers."""
+        rows = {}
         for writer, table in zip(self.writers, self.tables, strict=True):
             own, name = writer.drain_later(), table.name
-            rows[name] += own.num_rows
+            rows[name] = own.num_rows
             if not writer.of_topics:
                 table.append(own, offset, goes_on=goes_on)
                 continue
@@ -324,6 +324,7 @@ class _Phase:
             elif own.num_rows:
                 files.append(table.write_file(own, offset))
             table.append_files(files, offset)
+        return rows
 
     def _keep(self, state: ReplayState, shards: tuple[StateFile, ...]) -> None:
         """Keep the states for the next run; none if records can't express that of the driver."""

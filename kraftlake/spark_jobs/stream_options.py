@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.arguments import instance, text, whole_or_none
 from kraftlake.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from kraftlake.image.metadata_image import MetadataImage
 
 AVAILABLE_NOW: Final = "available-now"
 
@@ -60,12 +63,12 @@ class StreamResult:
     driver those of `driver_batches`. All are 0 if there was nothing to do.
     """
 
-    make_image: Callable[[], MetadataImage] = attrs.field(repr=False, eq=False)
+    lake: Location = attrs.field(repr=False)
     offset: int
     base_offset: int
     first_offset: int
-    rows: dict[str, int]
-    open_rows: dict[str, int] = attrs.field(factory=dict)
+    rows: Mapping[str, int]
+    open_rows: Mapping[str, int] = attrs.field(factory=dict)
     snapshots: tuple[int, ...] = ()
     unwritable: str | None = None
     micro_batches: int = 0
@@ -75,8 +78,25 @@ class StreamResult:
 
     @property
     def image(self) -> MetadataImage:
-        """The image at `offset`, made from the lake in this process on first use."""
-        return self.make_image()
+        """The image at `offset`, made from the lake in this process; the empty one at -1."""
+        from kraftlake.image.metadata_image import MetadataImage
+        from kraftlake.metadata_log.log import MetadataLog
+        from kraftlake.replay.loader.fold import image_at
+        from kraftlake.replay.reading.open_reader import LakeReader
+
+        if self.offset < 0:
+            return MetadataImage.EMPTY
+        return image_at(LakeReader(MetadataLog.open(self.lake)), self.offset).image
+
+    def with_more(self, *, offset: int = -1, rows: Mapping[str, int] | None = None, **counts: int) -> StreamResult:
+        """The result after more rows, and more of what is counted, up to an offset."""
+        added = rows or {}
+        return attrs.evolve(
+            self,
+            offset=max(self.offset, offset),
+            rows={name: count + added.get(name, 0) for name, count in self.rows.items()},
+            **{name: getattr(self, name) + count for name, count in counts.items()},
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form, without the image."""
@@ -84,8 +104,8 @@ class StreamResult:
             "from": self.base_offset,
             "firstOffset": self.first_offset,
             "offset": self.offset,
-            "rows": self.rows,
-            "openRows": self.open_rows,
+            "rows": dict(self.rows),
+            "openRows": dict(self.open_rows),
             "snapshots": list(self.snapshots),
             "microBatches": self.micro_batches,
             "driverBatches": self.driver_batches,

@@ -14,7 +14,6 @@ import attrs
 
 from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
-from kraftlake.spark_jobs.backlog import ExecutorTables
 from kraftlake.spark_jobs.report import OWN_CHECKPOINT, Report, started
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.source_options import OFFSETS
@@ -23,13 +22,13 @@ from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, St
 from kraftlake.spark_jobs.stream_steps import Notes, StreamSteps
 from kraftlake.spark_jobs.tasks import called, configured, is_remote, telling_faults
 from kraftlake.tables.catch_up.table_run import Progress
-from kraftlake.tables.shards.faults import raise_first
 from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+    from kraftlake.spark_jobs.backlog import ExecutorSteps
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
 _LISTENING_SECONDS = 10.0
@@ -59,7 +58,7 @@ def run_stream(
     job: str,
     lake: str | Location,
     new_writers: Callable[[], Sequence[TableWriter]],
-    backlog: ExecutorTables | None,
+    by_executors: ExecutorSteps | None,
     *,
     options: StreamOptions | None = None,
     snapshot_every_bytes: int | None = None,
@@ -69,30 +68,29 @@ def run_stream(
 ) -> StreamResult:
     """Update the writers' tables to the end of the lake's log, each from its own last offset.
 
-    `backlog` makes the rows on executors; without it they are made where the stream's micro-batches are. With
+    `by_executors` makes the rows of a backlog; without it they are made where the stream's micro-batches are. With
     `snapshot_every_bytes` images become snapshots of the lake too. Otherwise as `run_job`.
     """
     options = checked(options)
-    steps = StreamSteps(
-        job=job,
-        lake=fixed_location(lake),
-        new_writers=new_writers,
-        backlog=backlog,
-        snapshot_every_bytes=snapshot_every_bytes,
-        until_offset=options.until_offset,
-    )
     with RunSession(spark, f"kraftlake {job}", options.master) as session:
-        run = _Run(session=session, steps=steps, options=options, on_progress=on_progress, listener=listener)
-        if session.held is not None and is_remote(session.held):
-            return run.of_client(session.held)
-        steps.on_progress = on_progress
-        with steps.begun() as (begin, end):
-            return run.to_the_end(begin, end)
+        of_client = session.held is not None and is_remote(session.held)
+        steps = StreamSteps(
+            job=job,
+            lake=fixed_location(lake),
+            new_writers=new_writers,
+            by_executors=by_executors,
+            snapshot_every_bytes=snapshot_every_bytes,
+            until_offset=options.until_offset,
+            on_progress=None if of_client else on_progress,
+            report=Report() if of_client else None,
+        )
+        told = on_progress if of_client else None
+        return _Run(session=session, steps=steps, options=options, on_progress=told, listener=listener).to_the_end()
 
 
 @attrs.define(kw_only=True)
 class _Run:
-    """A stream, as the process sees it that has started it."""
+    """A stream, as the process sees it that has started it; it calls `on_progress` for a server's Python."""
 
     session: RunSession
     steps: StreamSteps
@@ -107,60 +105,46 @@ class _Run:
         """The name of the query; a session refuses two streams of one name."""
         return f"kraftlake-{self.steps.job} {self.steps.lake}"
 
-    def of_client(self, spark: SparkSession) -> StreamResult:
-        """Run to the end on Connect, where the server's Python makes the micro-batches."""
-        begin, end = called(spark, self.steps.look)
-        self.steps.report = report = Report()
-        last = None if self.options.trigger != AVAILABLE_NOW else end - 1
-        until = self.options.until_offset
-        self.steps.ends_at = min([offset for offset in (last, until) if offset is not None], default=None)
-        done = self.to_the_end(begin, end)
-        report.end(spark)
-        return done
-
-    def to_the_end(self, begin: StreamResult, end: int) -> StreamResult:
-        """Run to the end; `begin` is the result before it, `end` that of the log then."""
-        self._begin = done = begin
-        if self.options.trigger != AVAILABLE_NOW or begin.offset < end - 1:
-            self._stream(self.session.get())
-            done, notes = self._so_far()
-            self._tell(done, notes)
-            self._check_end(done.offset, end)
+    def to_the_end(self) -> StreamResult:
+        """Run to the end."""
+        self._begin, end = called(self.session.held, self.steps.look)
+        done, ends, until = self._begin, self.options.trigger == AVAILABLE_NOW, self.options.until_offset
+        last = min([offset for offset in (end - 1 if ends else None, until) if offset is not None], default=None)
+        if not ends or done.offset < end - 1:
+            self.steps.ends_at = last
+            done = self._stream(self.session.get())
+            if ends and last is not None and done.offset < last:
+                raise EnvironmentFaultError(
+                    f"Spark ended the stream over {self.steps.lake} at offset {done.offset} of {last}: run again, "
+                    "which goes on from there"
+                )
         return attrs.evolve(done, open_rows=called(self.session.held, self.steps.open_rows))
 
-    def _so_far(self) -> tuple[StreamResult, Notes]:
-        """The result so far, and the notes on the last micro-batches. Raises the error of the steps."""
-        report = self.steps.report
-        if report is None:
-            return self.steps.result, self.steps.notes
-        result, notes, fault = report.heard(self.session.get()) or (self._begin, {}, None)
-        if fault is not None:
-            report.end(self.session.get())
-            raise_first([fault])
-        return result, notes
-
-    def _stream(self, spark: SparkSession) -> None:
-        streams = spark.streams
-        if self.listener is not None:
-            self.listener.follow(self.query, lambda: self._so_far()[1])
-            streams.addListener(self.listener)
+    def _stream(self, spark: SparkSession) -> StreamResult:
+        """Run the stream to its end; returns the result."""
+        listener, report = self.listener, self.steps.report
+        if listener is not None:
+            listener.follow(self.query, lambda: self._so_far()[1])
+            spark.streams.addListener(listener)
         try:
             self._await(self._start(spark))
             self.steps.end_live()
+            self._tell()
+            return self._so_far()[0]
         finally:
-            if self.listener is not None:
-                self.listener.await_end(_LISTENING_SECONDS)  # Spark reports on a thread of its own, later
-                streams.removeListener(self.listener)
+            self.steps.let_go()
+            if listener is not None:
+                listener.await_end(_LISTENING_SECONDS)  # Spark reports on a thread of its own, later
+                spark.streams.removeListener(listener)
+            if report is not None:
+                report.end(spark)
 
-    def _check_end(self, offset: int, end: int) -> None:
-        """Raises EnvironmentFaultError if the stream was to take all records present, and has not."""
-        until = self.options.until_offset
-        last = end - 1 if until is None else min(end - 1, until)
-        if self.options.trigger == AVAILABLE_NOW and offset < last:
-            raise EnvironmentFaultError(
-                f"Spark ended the stream over {self.steps.lake} at offset {offset} of {last}: run again, which goes on "
-                "from there"
-            )
+    def _so_far(self) -> tuple[StreamResult, Notes]:
+        """The result so far, and the notes on the last micro-batches. Raises the error of a server's steps."""
+        steps = self.steps
+        told = (steps.result, steps.notes) if steps.report is None else steps.report.heard(self.session.get())
+        result, notes = told or (None, {})
+        return result or self._begin, notes
 
     def _start(self, spark: SparkSession) -> StreamingQuery:
         """Start the stream with a checkpoint that ends with it: another has the positions of earlier tables."""
@@ -203,16 +187,16 @@ class _Run:
             raise worded(failure) from failure
 
     def _has_reached(self) -> bool:
-        """Whether the tables have the last offset that was asked for. Calls `on_progress` for the server's Python."""
-        until, report = self.options.until_offset, self.steps.report
-        if until is None and (report is None or self.on_progress is None):
-            return False
-        result, notes = self._so_far()
-        self._tell(result, notes)
-        return until is not None and result.offset >= until
+        """Whether the tables have the last offset that was asked for."""
+        until = self.options.until_offset
+        self._tell()
+        return until is not None and self._so_far()[0].offset >= until
 
-    def _tell(self, result: StreamResult, notes: Notes) -> None:
+    def _tell(self) -> None:
         """Call `on_progress` for the server's Python, which can't."""
-        if self.steps.report is not None and self.on_progress is not None and result.offset > self._told:
+        if self.on_progress is None:
+            return
+        result, notes = self._so_far()
+        if result.offset > self._told:
             self._told = result.offset
             self.on_progress(result.offset, result.offset + 1 + notes.get(result.offset, {}).get("lag", 0))

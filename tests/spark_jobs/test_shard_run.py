@@ -19,8 +19,8 @@ from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
 from kraftlake.spark_jobs import shard_run
-from kraftlake.spark_jobs.backlog import StepTotals
-from kraftlake.spark_jobs.shard_run import TablesBacklog, run_step
+from kraftlake.spark_jobs.backlog import ExecutorStep
+from kraftlake.spark_jobs.shard_run import TableSteps, run_step
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.table_run import unlocked_run
 from kraftlake.tables.catch_up.updating import update_tables, writers_of
@@ -41,8 +41,8 @@ pytestmark = pytest.mark.spark
 Rows = dict[str, Counter[str]]
 
 
-def advance(spark: SparkSession, lake: Path, names: Sequence[str], last: int) -> StepTotals:
-    return TablesBacklog(lake=lake, names=names).advance(spark, last, lambda *_: None)
+def advance(spark: SparkSession, lake: Path, names: Sequence[str], last: int) -> list[ExecutorStep]:
+    return [*TableSteps(lake=lake, names=names)(spark, last)]
 
 
 def rows_of(lake: Path) -> Rows:
@@ -90,13 +90,14 @@ def test_in_several_runs_by_both_engines_it_makes_the_tables_of_one(
     log.append(batches[400:800])
     at = list[int]()
 
-    def run(last: int, **options: int) -> StepTotals:
-        backlog = TablesBacklog(lake=lake, names=ALL.tables, **options)
-        return backlog.advance(spark, last, lambda offset, _: at.append(offset))
+    def run(last: int, **options: int) -> list[ExecutorStep]:
+        steps = [*TableSteps(lake=lake, names=ALL.tables, **options)(spark, last)]
+        at.extend(step.offset for step in steps)
+        return steps
 
-    made = run(batches[799].last_offset, snapshot_every_bytes=1)
+    made = [offset for step in run(batches[799].last_offset, snapshot_every_bytes=1) for offset in step.snapshots]
     assert at == [batches[399].last_offset, batches[799].last_offset]
-    assert made.snapshots == (batches[399].last_offset + 1, batches[799].last_offset + 1)
+    assert made == [batches[399].last_offset + 1, batches[799].last_offset + 1]
     for snapshot in at_least_one(log.snapshots()):
         by_log = image_at(LakeReader(log), snapshot.end_offset - 1, from_snapshot=False).image
         assert image_at(LakeReader(log), snapshot.end_offset - 1).image == by_log
@@ -105,13 +106,13 @@ def test_in_several_runs_by_both_engines_it_makes_the_tables_of_one(
     run(batches[900].last_offset)
     kept = lake / JOBS_FOLDER / "state" / "local_changes"
     states = {path.name for path in kept.iterdir()}
-    rows = run(LAST_OFFSET, step_records=600).rows
+    rows = sum(step.rows["local_changes"] for step in run(LAST_OFFSET, step_records=600))
     assert at[2] == batches[900].last_offset
     assert len(at) > 4
     assert states & {path.name for path in kept.iterdir()} == {"manifest.json"}
     assert rows_of(lake) == expected
-    assert rows["local_changes"] > 0
-    assert not any(run(LAST_OFFSET).rows.values()), "there is nothing to do"
+    assert rows > 0
+    assert run(LAST_OFFSET) == [], "there is nothing to do"
     update_tables(lake, ALL.tables)
     assert rows_of(lake) == expected
 
@@ -136,11 +137,11 @@ def test_tables_begin_with_a_snapshot_that_ends_behind_where_a_run_is_to_end(
     lake, batches = tmp_path / "lake", batches_between(0, LAST_OFFSET)
     log = MetadataLog.create(lake)
     append_in(log, 6, batches[:800])
-    end, told = batches[600].last_offset + 1, list[tuple[int, int]]()
+    end, told = batches[600].last_offset + 1, list[ExecutorStep]()
     trim_to_a_snapshot(log, end)
     for last in (log.batches_end(log.start_offset, 1) - 1, log.batches_end(log.start_offset + 100, 1) - 1):
-        TablesBacklog(lake=lake, names=ALL.tables).advance(spark, last, lambda *step: told.append(step))
-        assert told == [(end - 1, end)]
+        told += advance(spark, lake, ALL.tables, last)
+        assert [(step.offset, step.end) for step in told] == [(end - 1, end)]
         assert covered_by(LakeReader(log), writers_of(ALL.tables)) == dict.fromkeys(ALL.tables, end - 1)
     advance(spark, lake, ALL.tables, log.end_offset - 1)
     assert rows_of(lake) == made_in_process(tmp_path / "other", log)

@@ -361,6 +361,7 @@ class VirtualCluster:
             if task.name in ("fault", "faults"):
                 self.scheduler.end(task)
         self.network.cut.clear()
+        self.network.refused.clear()
         self.network.trouble = NetworkTrouble()
         self.lake.trouble = LakeTrouble()
         self.lake.strike.disarm()

@@ -220,6 +220,16 @@ class Faults:
         network.cut -= pairs
         return network.hits > before
 
+    def refusal(self) -> Generator[int, None, bool]:
+        """A firewall resets and refuses what controllers ask each other, while both live and serve others."""
+        network = self.cluster.network
+        names = [node.name for node in self.cluster.controllers.values()]
+        pairs, before = {*permutations(names, 2)}, network.hits
+        network.refuse(pairs)
+        yield self._lasts()
+        network.refused -= pairs
+        return network.hits > before
+
     def split(self) -> Generator[int, None, bool]:
         """The nodes and clients fall into two parts."""
         network, chance = self.cluster.network, self.cluster.chance
@@ -337,6 +347,7 @@ _FAULTS: dict[Callable[[Faults], Generator[int, None, bool]], int] = {
     Faults.cut_link: 4,
     Faults.flapping_link: 3,
     Faults.isolate: 3,
+    Faults.refusal: 2,
     Faults.split: 2,
     Faults.bad_network: 4,
     Faults.bad_lake: 4,

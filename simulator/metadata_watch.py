@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from kraftlake.controller.quorum.active_controller import ActiveController
+from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.publisher.metadata_cache import MetadataCache
@@ -30,6 +31,8 @@ class MetadataWatch:
         self.end_offset = 0
         self.epoch = -1
         self.images_compared = 0
+        self.answers = 0
+        """How many answers of active controllers were checked."""
         self.tell: Callable[[str], None] = lambda what: None
         self._writer: Process | None = None
         self._commits: list[tuple[int, int, Process]] = []
@@ -51,7 +54,32 @@ class MetadataWatch:
             self._shown = max(self._shown, offset)
             self.saw(controller.committed)
 
-        return [(MetadataCache, "update", new_update), (ActiveController, "committed_up_to", new_committed_up_to)]
+        return [
+            (MetadataCache, "update", new_update), (ActiveController, "committed_up_to", new_committed_up_to),
+            *((QuorumController, name, self._watched(getattr(QuorumController, name))) for name in ("submit", "read")),
+        ]  # fmt: skip
+
+    def _watched(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+        """A way to ask a controller, of which one answers as the active one only if none has claimed a later epoch.
+
+        Whoever reads from a store that shows commits only later can't know of a claim.
+        """
+
+        def asked(controller: QuorumController, *arguments: Any, **options: Any) -> Any:
+            epoch, process = self.epoch, active().process
+            answer = ask(controller, *arguments, **options)
+
+            def check(_: Any) -> None:
+                answers_in = controller.epoch
+                if answers_in >= 0 and answer.exception() is None and not process.extra.get("lake_lag"):
+                    self.answers += 1
+                    if answers_in < epoch:
+                        violated(f"{process.name} answers in epoch {answers_in} what was asked in epoch {epoch}")
+
+            answer.add_done_callback(check)
+            return answer
+
+        return asked
 
     def put(self, key: str, data: bytes, writer: Process) -> None:
         """An object was put into the lake."""

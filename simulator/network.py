@@ -17,7 +17,7 @@ import attrs
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES
-from kraftlake.protocol.node_error import ClosedConnectionError, NodeError, SilentNodeError
+from kraftlake.protocol.node_error import ClosedConnectionError, NodeError, NotListeningError, SilentNodeError
 from kraftlake.server.requests.dispatcher import Peer
 from simulator import threads
 from simulator.scheduler import FOREVER, MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active
@@ -56,7 +56,8 @@ class VirtualListener:
         self._frames: deque[tuple[VirtualConnection, int, bytes]] = deque()
         self._news = threads.Condition()
         self._closed = False
-        self._connections: dict[VirtualConnection, None] = {}
+        self.connections: dict[VirtualConnection, None] = {}
+        """Those that are open."""
 
     @property
     def port(self) -> int:
@@ -74,7 +75,7 @@ class VirtualListener:
         """Take a connection, which a suspended process does too; outside of all tasks."""
         if self._closed or not self.process.alive:
             return False
-        self._connections[connection] = None
+        self.connections[connection] = None
         return True
 
     def arrive(self, connection: VirtualConnection, number: int, frame: bytes) -> None:
@@ -90,7 +91,7 @@ class VirtualListener:
 
     def leave(self, connection: VirtualConnection) -> None:
         """Forget a connection that is closed."""
-        self._connections.pop(connection, None)
+        self.connections.pop(connection, None)
 
     def close(self) -> None:
         """Close all connections, and take no more."""
@@ -103,9 +104,9 @@ class VirtualListener:
         """Close all connections, as when the process ends."""
         if self.network.listeners.get(self.address) is self:
             del self.network.listeners[self.address]
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.reset()
-        self._connections.clear()
+        self.connections.clear()
 
     def _next(self) -> tuple[VirtualConnection, int, bytes] | None:
         with self._news:
@@ -143,6 +144,8 @@ class Network:
         self.trouble = NetworkTrouble()
         self.cut: set[tuple[str, str]] = set()
         """Pairs of names: from one to the other nothing arrives."""
+        self.refused: set[tuple[str, str]] = set()
+        """Pairs of names: the other refuses connections of the one, as a firewall does."""
         self.hits = 0
         """How many frames were lost, late, or hit by a cut."""
         self.frames = 0
@@ -158,6 +161,15 @@ class Network:
                 del self.listeners[listener.address]
             else:
                 listener.end()
+
+    def refuse(self, pairs: set[tuple[str, str]]) -> None:
+        """Reset the connections of pairs of processes, by name, and refuse new ones."""
+        self.refused |= pairs
+        for listener in self.listeners.values():
+            for connection in list(listener.connections):
+                if (connection.process.name, listener.process.name) in pairs:
+                    self.hits += 1
+                    connection.reset()
 
     def latency(self) -> int:
         """The time that a frame takes."""
@@ -251,9 +263,9 @@ class VirtualConnection:
         self._waiting: Task | None = None
         self._abort.watch(self)
         listener = self._network.listeners.get(address)
-        if listener is None:
+        if listener is None or (self.process.name, listener.process.name) in self._network.refused:
             scheduler.sleep(self._network.latency())
-            raise NodeError(f"{address} refuses connections: is a node running, with a listener on it?")
+            raise NotListeningError(f"{address} refuses connections: is a node running, with a listener on it?")
         self._listener = listener
         self._connect()
 

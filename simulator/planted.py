@@ -13,6 +13,7 @@ from kraftlake.controller.cluster import brokers
 from kraftlake.controller.quorum.active_controller import ActiveController
 from kraftlake.controller.replication import alter_partition, partition_change
 from kraftlake.metadata_log import log as metadata_log
+from kraftlake.metadata_log.append.group_commit import GroupCommit
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk, is_probe
 from kraftlake.protocol.error_code import ErrorCode
@@ -105,6 +106,10 @@ def _fenced_writer_goes_on() -> list[Change]:
         append(self, rows, epoch=epoch, **more)
 
     return [(MetadataLog, "append", append_anyway), (metadata_log, "check_batches", lambda *_, **__: None)]
+
+
+def _stale_controller_answers() -> list[Change]:
+    return [(GroupCommit, "is_newest", lambda self: True)]
 
 
 def _commits_overwrite() -> list[Change]:
@@ -213,6 +218,9 @@ PLANTED = {
     "election-of-any-replica": PlantedFault("replicas out of sync are elected", _election_of_any_replica),
     "isr-kept-after-session": PlantedFault("a broker without a session stays leader", _isr_kept_after_session),
     "fenced-writer-goes-on": PlantedFault("a fenced controller goes on committing", _fenced_writer_goes_on),
+    "stale-controller-answers": PlantedFault(
+        "a controller answers without a look at the lake", _stale_controller_answers
+    ),
     "commits-overwrite": PlantedFault("the lake's commits are no compare-and-set", _commits_overwrite),
     "lake-names-not-synced": PlantedFault("commits are shown before they are durable", _lake_names_not_synced),
     "committed-before-durable": PlantedFault("a controller shows what it has not committed", _committed_before_durable),

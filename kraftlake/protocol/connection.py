@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from kraftlake.protocol.abort import Abort
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.node_error import ClosedConnectionError, NodeError, SilentNodeError
+from kraftlake.protocol.node_error import ClosedConnectionError, NodeError, NotListeningError, SilentNodeError
 from kraftlake.protocol.tls import Tls
 from kraftlake.runtime.clock import Clock, SystemClock
 
@@ -64,7 +64,9 @@ class Connection:
         except socket.gaierror as fault:
             raise NodeError(f"{address}: the host is not known ({fault.strerror}).") from None
         except ConnectionRefusedError:
-            raise NodeError(f"{address} refuses connections: is a node running, with a listener on it?") from None
+            raise NotListeningError(
+                f"{address} refuses connections: is a node running, with a listener on it?"
+            ) from None
         except (OSError, UnicodeError, OverflowError) as fault:
             raise NodeError(f"{address} can't be reached: {_reason(fault)}.") from None
 

@@ -20,6 +20,10 @@ class ClosedConnectionError(NodeError):
     """A connection that ended in place of an answer."""
 
 
+class NotListeningError(NodeError):
+    """A host that refuses connections to a port: no process listens on it."""
+
+
 class AuthenticationError(NodeError):
     """A node whose certificate is not trusted, or that refuses the client's; another configuration is needed."""
 

@@ -42,8 +42,8 @@ def controller(
 
     Any number of controllers may run on a lake. The one that has claimed the log is active: it registers brokers,
     elects leaders, answers clients, and writes all of it to the log. The others follow the log, say who leads, and one
-    of them claims it when nothing was written for one to two times controller.quorum.fetch.timeout.ms. The active
-    controller also keeps the lake compact, and makes snapshots.
+    of them claims it: at once when the process of the active one has ended, else when nothing was written for one to
+    two times controller.quorum.fetch.timeout.ms. The active one also keeps the lake compact, and makes snapshots.
 
     Brokers find the active controller by the addresses of any of them. Of Kafka's settings those count that a
     controller heeds; all others are named in a warning. It logs what it does on stderr.

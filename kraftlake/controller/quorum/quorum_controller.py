@@ -16,6 +16,7 @@ from kraftlake.controller.cluster.brokers import BrokerHeartbeatReply, process_h
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.errors import ControllerApiError, not_controller
 from kraftlake.controller.quorum.active_controller import ActiveController, Executed
+from kraftlake.controller.quorum.candidacy import Candidacy
 from kraftlake.controller.quorum.followed_log import FollowedLog
 from kraftlake.controller.quorum.periodic_tasks import AGAIN_AFTER_MS, PeriodicTask, periodic_tasks, write_no_op
 from kraftlake.controller.quorum.quorum_controller_metrics import QuorumControllerMetrics
@@ -38,19 +39,19 @@ T = TypeVar("T")
 POLL_MS = 20
 """The interval at which a standby checks for a new version of the log."""
 _FOLLOW = "followLog"
-_VACANT = 0.1
-"""The share of its election timeout that a standby waits while it knows that no controller leads."""
 
 
 class QuorumController:
     """A standby at first; the active controller after it has claimed the log and written its first records.
 
     A standby claims when the log has had no new record for one to two times `quorum_fetch_timeout_ms`; the time is
-    random, so that two standbys rarely claim together. A standby that learns that no controller leads waits a tenth of
-    that. The active controller prevents claims by a no-op record every `max_idle_interval_ms`, or more often if that is
-    too long. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced while they
-    wait. A response that does not depend on records in the log is sent only within the fetch timeout of the last
-    commit: after that another controller may lead, so one more commit is made first.
+    random, so that two standbys rarely claim together. A standby that learns that the active controller has resigned
+    waits a tenth of that, and one that learns that its process has ended claims at once. The active controller prevents
+    claims by a no-op record every `max_idle_interval_ms`, or more often if that is too long. Commands fail with
+    NOT_CONTROLLER on a standby, and on an active controller that is fenced while they wait. A response that does not
+    depend on records in the log is sent only if the log had no claim of another controller after its request came: by a
+    commit since, or by a look for a later version within the fetch timeout of the last commit. Otherwise one more
+    commit is made first.
 
     The handle `log` is for the controller's threads alone from then on.
     """
@@ -77,14 +78,12 @@ class QuorumController:
         self._active: ActiveController | None = None
         self._group: GroupCommit | None = None
         self._waiting = WaitingAnswers()
-        self._lease_from_ns = 0
+        self._lease_from_ns = self._led_at_ns = 0
         self._activated_at = -1
         self._seen_epoch = self._followed.log.epoch
         self._log = get_logger().bind(controller=config.node_id)
-        self._news_at_ns = self._clock.nanoseconds()
-        self._election_timeout_ns = 0 if claim_at_once else self._draw_election_timeout()
-        self._is_vacant = False
-        """Whether no controller leads, as far as known."""
+        timeout_ns = 0 if claim_at_once else self._draw_election_timeout()
+        self._candidacy = Candidacy(since_ns=self._clock.nanoseconds(), timeout_ns=timeout_ns)
         self.resigned_epoch = self._seen_epoch
         """The epoch of the log up to which this controller has resigned, whichever controller claimed that epoch."""
         self._queue = KafkaEventQueue(
@@ -114,7 +113,7 @@ class QuorumController:
 
     def read(self, question: Callable[[MetadataImage], T]) -> Future[T]:
         """Apply a function to the committed image."""
-        return self._enqueue(partial(self._read, question))
+        return self._enqueue(partial(self._read, question, self._clock.nanoseconds()))
 
     def heartbeat(
         self, request: BrokerHeartbeatRequest, *, timeout_ms: float | None = None
@@ -142,9 +141,9 @@ class QuorumController:
 
         return self._enqueue(event)
 
-    def expect_vacancy(self, epoch: int) -> None:
-        """On a standby: note that the leader of an epoch has resigned."""
-        self._queue.append(FunctionEvent(partial(self._expect_vacancy, epoch), self._follow_failed))
+    def expect_vacancy(self, epoch: int, *, ended: bool = False) -> None:
+        """On a standby: note that the leader of an epoch has resigned, or that its process has `ended`."""
+        self._queue.append(FunctionEvent(partial(self._expect_vacancy, epoch, ended), self._follow_failed))
 
     def close(self) -> None:
         """Commit the appended records and end both threads."""
@@ -170,18 +169,22 @@ class QuorumController:
             return
         if self._followed.catch_up():
             # only now: a slow read, or a pause within it, is no silence of the leader
-            self._news_at_ns, self._is_vacant = self._clock.nanoseconds(), False
+            self._candidacy.heard(self._clock.nanoseconds())
             self._note_followed()
-        election_timeout_ns = self._election_timeout_ns * (_VACANT if self._is_vacant else 1)
-        if self._clock.nanoseconds() - self._news_at_ns >= election_timeout_ns:
-            self._claim(expected_end_offset=self._followed.log.end_offset if election_timeout_ns else None)
+        if self._candidacy.is_due(self._clock.nanoseconds()):
+            self._claim(expected_end_offset=self._followed.log.end_offset if self._candidacy.timeout_ns else None)
         if self._active is None:
             self._follow_after(POLL_MS)
 
-    def _expect_vacancy(self, epoch: int) -> None:
+    def _expect_vacancy(self, epoch: int, ended: bool) -> None:
         self._follow()
-        if self._active is None and self._followed.log.epoch == epoch:  # nobody has claimed a later one since
-            self._news_at_ns, self._is_vacant = self._clock.nanoseconds(), True
+        if self._active is not None or self._followed.log.epoch != epoch:
+            return  # a later epoch was claimed meanwhile
+        if ended:
+            self._candidacy.ended()
+            self._follow()
+        else:
+            self._candidacy.resigned(self._clock.nanoseconds())
 
     def _note_followed(self) -> None:
         """Update the metrics after a standby has replayed the log to its end."""
@@ -200,7 +203,7 @@ class QuorumController:
             return
         self._faults.handle_fault("following the metadata log", fault)
         self._step_down()
-        self._news_at_ns, self._election_timeout_ns = self._clock.nanoseconds(), self._draw_election_timeout()
+        self._candidacy.restart(self._clock.nanoseconds(), self._draw_election_timeout())
         self._follow_after(self.config.quorum_fetch_timeout_ms)
 
     def _claim(self, *, expected_end_offset: int | None) -> None:
@@ -214,11 +217,11 @@ class QuorumController:
             return
         self._followed.catch_up()
         self._note_followed()
-        self._news_at_ns, self._election_timeout_ns = started_ns, self._draw_election_timeout()
+        self._candidacy.restart(started_ns, self._draw_election_timeout())
         if self._followed.log.epoch != epoch:
             return  # another controller has claimed the log after this one
         self._active = active = self._followed.take_over(self.config, epoch, clock=self._clock, draws=self._draws)
-        self._lease_from_ns = started_ns
+        self._lease_from_ns = self._led_at_ns = started_ns
         self._group = GroupCommit(writer, epoch, on_failure=self._commit_failed)
         self._log.info("claimed the metadata log", epoch=epoch, offset=active.durable_offset)
         executed = active.activate(self._followed.bootstrap)
@@ -265,7 +268,8 @@ class QuorumController:
             give = partial(future.set_result, executed.response)
             at, records = executed.answer_at, bool(executed.batches)
         self.metrics.processing_time_ms.add((self._clock.nanoseconds() - began_ns) / 1e6)
-        self._answer(active, at, Answer(give, partial(future.set_exception, not_controller()), records))
+        fail = partial(future.set_exception, not_controller())
+        self._answer(active, at, Answer(give, fail, records=records, asked_ns=asked_ns))
 
     def _fail(self, future: Future[Any], fault: Exception) -> None:
         """Complete a future with a fault, as Kafka's error if one corresponds."""
@@ -277,7 +281,7 @@ class QuorumController:
         if not future.done():
             future.set_exception(fault)
 
-    def _read(self, question: Callable[[MetadataImage], T], future: Future[T]) -> None:
+    def _read(self, question: Callable[[MetadataImage], T], asked_ns: int, future: Future[T]) -> None:
         active = self._active
         if active is None:
             raise not_controller()
@@ -289,23 +293,33 @@ class QuorumController:
                 future.set_exception(fault)
 
         fail = partial(future.set_exception, not_controller())
-        self._answer(active, self._activated_at, Answer(give, fail, records=False))
+        self._answer(active, self._activated_at, Answer(give, fail, records=False, asked_ns=asked_ns))
 
     def _answer(self, active: ActiveController, at: int, answer: Answer) -> None:
-        """Send an answer now, when offset `at` is durable, or after one more commit if the last one is too old."""
+        """Send an answer now, when offset `at` is durable, or after one more commit if another may lead."""
         if self._active is not active:
             answer.fail()
         elif at > active.durable_offset:
             self._waiting.add(max(at, active.last_appended), answer)
-        elif answer.records or self._leads():
+        elif answer.records or self._has_led_since(answer.asked_ns):
             answer.give()
         else:
-            self._append(active.execute(write_no_op))
+            if active.last_appended <= active.durable_offset:  # otherwise a commit is under way
+                self._append(active.execute(write_no_op))
             self._answer(active, active.last_appended, answer)
 
-    def _leads(self) -> bool:
-        """Whether no other controller can have claimed the log: standbys wait longer than this after a commit."""
-        return self._clock.nanoseconds() - self._lease_from_ns < self.config.quorum_fetch_timeout_ms * 1_000_000
+    def _has_led_since(self, asked_ns: int) -> bool:
+        """Whether no other controller had claimed the log when a request came at `asked_ns`.
+
+        A look for a later version serves all requests that came before it. Beyond the fetch timeout of the last commit
+        a commit has to be made: a disk that fails must not be led.
+        """
+        now_ns = self._clock.nanoseconds()
+        if now_ns - self._lease_from_ns >= self.config.quorum_fetch_timeout_ms * 1_000_000:
+            return False
+        if self._led_at_ns < asked_ns and self._group is not None and self._group.is_newest():
+            self._led_at_ns = now_ns
+        return self._led_at_ns >= asked_ns
 
     def _append(self, executed: Executed[Any]) -> None:
         group = self._group
@@ -336,6 +350,7 @@ class QuorumController:
         active.committed_up_to(offset)
         self.metrics.last_committed_offset = offset
         self._lease_from_ns = max(self._lease_from_ns, since_ns)
+        self._led_at_ns = max(self._led_at_ns, since_ns)
         for answer in self._waiting.take_up_to(offset):
             try:
                 self._answer(active, offset, answer)
@@ -374,6 +389,6 @@ class QuorumController:
         for task in periodic_tasks(self.config):
             self._queue.cancel_deferred(task.name)
         self._log.info("leads no longer", epoch=active.epoch)
-        self._news_at_ns, self._election_timeout_ns = self._clock.nanoseconds(), self._draw_election_timeout()
+        self._candidacy.restart(self._clock.nanoseconds(), self._draw_election_timeout())
         if not self._queue.shutting_down:
             self._follow_after(POLL_MS)

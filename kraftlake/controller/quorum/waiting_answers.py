@@ -13,12 +13,13 @@ class Answer:
     """`give` sends the answer; `fail` sends NOT_CONTROLLER.
 
     An answer with `records` is valid when they are durable, under any leader; an answer without records is valid only
-    while this controller is the leader.
+    if this controller was the leader after the request had come, at `asked_ns`.
     """
 
     give: Callable[[], None]
     fail: Callable[[], None]
     records: bool
+    asked_ns: int
 
 
 class WaitingAnswers:

@@ -10,7 +10,7 @@ from kraftlake.metadata_log.append.commit_queue import CommitQueue, GroupLimits,
 from kraftlake.metadata_log.delta_table.commit import now_ms
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.serde import ApiMessageAndVersion
-from kraftlake.runtime.errors import KraftlakeError, LakeError, QueueFullError
+from kraftlake.runtime.errors import KraftlakeError, LakeError, QueueFullError, RefusedReadError
 
 
 class GroupCommit:
@@ -32,6 +32,7 @@ class GroupCommit:
     ) -> None:
         self._log = log
         self._epoch = epoch
+        self._version = log.version
         self._queue = CommitQueue(limits or GroupLimits(), end_offset=log.end_offset, epoch=epoch)
         self._on_failure = on_failure
         self._clock = clock
@@ -70,6 +71,18 @@ class GroupCommit:
         """The fault that ended the group commit; None without one."""
         return self._fault
 
+    def is_newest(self) -> bool:
+        """Whether the log has surely no version after the last one of this group commit; looks for two file names.
+
+        False during a commit, and after maintenance by others.
+        """
+        version = self._version
+        try:
+            # a later version is cleaned up after an earlier one
+            return not self._log.has_version(version + 1) and self._log.has_version(version)
+        except RefusedReadError:
+            return False
+
     def close(self, timeout: float | None = None) -> None:
         """Commit the waiting batches, then end the thread; raises LakeError after `timeout` seconds."""
         with self._changed:
@@ -102,6 +115,7 @@ class GroupCommit:
             except BaseException as fault:
                 self._fail(fault)
                 return
+            self._version = self._log.version
             with self._changed:
                 self._queue.settle()
                 self._changed.notify_all()

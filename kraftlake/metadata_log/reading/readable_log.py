@@ -17,10 +17,10 @@ from kraftlake.metadata_log.delta_table.data_files import (
     may_hold_time_before,
     open_live,
 )
-from kraftlake.metadata_log.delta_table.delta_log import ReplacedTableError, follow
+from kraftlake.metadata_log.delta_table.delta_log import ReplacedTableError, follow, is_there
 from kraftlake.metadata_log.delta_table.scan import check_contiguous, scan
-from kraftlake.metadata_log.delta_table.table_state import Extent, TableState, Tombstones
-from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, ROLE, START_OFFSET
+from kraftlake.metadata_log.delta_table.table_state import Extent, TableState, Tombstones, commit_path
+from kraftlake.metadata_log.log_facts import CLUSTER_ID, COMMITTED_TO, LOG_TABLE, ROLE, START_OFFSET
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
@@ -102,6 +102,13 @@ class ReadableLog:
     def chain_base(self) -> int | None:
         """The hash before the first row of the chain in the log; None if a trim did not keep it."""
         return chain_base(self._state)
+
+    def has_version(self, version: int) -> bool:
+        """Whether a version of the table exists by its name; a commit that was cleaned up does not. Thread-safe.
+
+        Raises RefusedReadError.
+        """
+        return is_there(commit_path(self._path / LOG_TABLE, version))
 
     def refresh(self) -> int:
         """Apply the versions committed since; returns their number. Opens files by name, without a listing.

@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.metadata_log.delta_table import delta_log
 from kraftlake.metadata_log.delta_table.actions import Commit
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
 from kraftlake.metadata_log.storage.location import Location
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
@@ -45,6 +49,54 @@ def test_a_standby_hurries_when_the_leader_of_the_newest_epoch_resigns_and_not_f
         look(made, clock, 0)
         look(made, clock, 500)
         assert made.epoch == 3
+
+
+def test_a_standby_claims_at_once_when_the_leader_of_the_newest_epoch_has_ended_and_not_for_an_earlier_one(
+    lake: Path,
+) -> None:
+    clock, others = ManualClock(1_700_000_000_000), MetadataLog.open(lake)
+    others.claim(7)
+    with controller(lake, clock=clock, at_once=False, quorum_fetch_timeout_ms=2_000) as made:
+        assert others.claim(8) == 2
+        made.expect_vacancy(1, ended=True)
+        look(made, clock, 0)
+        assert not made.is_active
+        made.expect_vacancy(2, ended=True)
+        look(made, clock, 0)
+        assert made.epoch == 3
+
+
+def test_of_two_standbys_that_learn_of_the_end_one_claims(lake: Path) -> None:
+    MetadataLog.open(lake).claim(7)
+    settings = {"quorum_fetch_timeout_ms": 3_600_000}
+    with controller(lake, 1, at_once=False, **settings) as one, controller(lake, 2, at_once=False, **settings) as two:
+        for made in (one, two):
+            made.expect_vacancy(1, ended=True)
+        active = eventually(lambda: (topic_names(one), one)[1]) if two.epoch < 0 else two
+        assert active.is_active
+        assert MetadataLog.open(lake).epoch == 2
+
+
+def test_a_controller_answers_nothing_after_another_has_claimed_however_late_its_last_commit_was(lake: Path) -> None:
+    """The lease of an hour is no excuse: a standby does not wait for it when it takes the controller for dead."""
+    with controller(lake, max_idle_interval_ms=None, quorum_fetch_timeout_ms=3_600_000) as made:
+        eventually(lambda: topic_names(made))
+        end = MetadataLog.open(lake).end_offset
+        assert topic_names(made) == set()
+        assert MetadataLog.open(lake).end_offset == end, "while nobody claims, an answer needs no commit"
+        MetadataLog.open(lake).claim(7)
+        with pytest.raises(ControllerApiError) as refused:
+            topic_names(made)
+        assert refused.value.error is ErrorCode.NOT_CONTROLLER
+
+
+def test_maintenance_by_others_costs_an_answer_one_commit(lake: Path) -> None:
+    with controller(lake, max_idle_interval_ms=None, quorum_fetch_timeout_ms=3_600_000) as made:
+        eventually(lambda: topic_names(made))
+        end = MetadataLog.open(lake).end_offset
+        assert Upkeep(lake, UpkeepPolicy(compact_from=2)).run().compaction.made > 0
+        assert [topic_names(made) for _ in range(3)] == [set()] * 3
+        assert MetadataLog.open(lake).end_offset == end + 1
 
 
 def test_a_controller_that_is_to_write_no_no_ops_is_not_deposed_by_a_healthy_standby(lake: Path) -> None:

@@ -20,6 +20,7 @@ from kraftlake.controller.result import ControllerResult
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.kafka_files.snapshots.snapshot import read_snapshot
 from kraftlake.kafka_files.stored_file import DiskFile
+from kraftlake.metadata_log.append.group_commit import GroupCommit
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from kraftlake.protocol.address import Address
@@ -174,8 +175,12 @@ def test_fetches_that_wait_are_answered_when_the_controller_ends(tmp_path: Path)
 
 
 @pytest.fixture
-def sure(tmp_path: Path) -> Iterator[ControllerThread]:
-    """A controller that takes itself for the active one for long after another has claimed the log."""
+def sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ControllerThread]:
+    """A controller that takes itself for the active one for long after another has claimed the log.
+
+    It has a store that shows the commits of others late.
+    """
+    monkeypatch.setattr(GroupCommit, "is_newest", lambda _: True)
     with claiming(new_lake(tmp_path / "lake")) as made:
         made.await_active()
         yield made

@@ -15,9 +15,6 @@ import pyarrow as pa
 from click.testing import CliRunner
 
 from kraftlake.cli.application import application
-from kraftlake.runtime.clock import SystemClock
-from kraftlake.runtime.metrics import Gauge, MetricName, MetricsRegistry
-from kraftlake.server.follow_metrics import register_metrics
 from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
 from kraftlake.settings.config_key import ConfigKey
 from kraftlake.settings.group_configs import GROUP_CONFIGS
@@ -29,6 +26,7 @@ from kraftlake.tables.jobs import ALL, RECORDS
 from kraftlake.tables.lake_table import TableDescription
 from tools.commands import commands
 from tools.json_page import json_page
+from tools.served_metrics import FAMILIES, names_of
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 DOORS = {
@@ -169,32 +167,13 @@ def _use(key: ConfigKey) -> str:
 
 
 def metrics_page() -> str:
-    """The metrics that `kraftlake follow` serves."""
-    rows = [(f"`{name}`", text) for name, text in metrics_of_follow()]
-    served = (
-        "What `kraftlake follow` serves in Prometheus' text form where its file has the section `[metrics]`, each with "
-        "the label `cluster`: [following many clusters](../following.md#following-many-clusters)."
-    )
-    return "\n\n".join(["# Metrics", served, _table(("metric", "meaning"), rows)]) + "\n"
-
-
-def metrics_of_follow() -> list[tuple[str, str]]:
-    """The names of the metrics of followed clusters in Prometheus' form, with their help."""
-    names = _Names()
-    register_metrics(names, (), SystemClock())
-    return names.found
-
-
-class _Names(MetricsRegistry):
-    """Keeps the name and the help of each gauge."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, str]] = []
-
-    def gauge(self, name: MetricName, description: str, read: Gauge) -> None:  # noqa: ARG002
-        """Keep the name."""
-        self.found.append((name.prometheus_name, description))
+    """The metrics that each daemon serves."""
+    served = "What the daemons serve in Prometheus' text form: [observing](../observing.md) has the options and labels."
+    parts = ["# Metrics", served]
+    for family in FAMILIES:
+        rows = [(f"`{name}`", text) for name, text in names_of(family)]
+        parts += [f"## {family.title}", f"Served by {family.served_by}.", _table(("metric", "meaning"), rows)]
+    return "\n\n".join(parts) + "\n"
 
 
 def python_page() -> str:

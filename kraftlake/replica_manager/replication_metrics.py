@@ -13,6 +13,23 @@ from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
 _GROUP: Final = "kafka.server"
 
 
+GAUGES: Final = (
+    "PartitionCount",
+    "LeaderCount",
+    "OfflineReplicaCount",
+    "UnderReplicatedPartitions",
+    "UnderMinIsrPartitionCount",
+    "AtMinIsrPartitionCount",
+    "ReassigningPartitions",
+    "IsrExpandsPerSecCount",
+    "IsrShrinksPerSecCount",
+    "FailedIsrUpdatesPerSecCount",
+)
+"""The names of the metrics of kafka.server.ReplicaManager, as `gauges` has them."""
+FETCHER_GAUGES: Final = ("MaxLag", "FailedPartitionsCount")
+"""The names of the metrics of kafka.server.AbstractFetcherManager, as `fetcher_gauges` has them."""
+
+
 def gauges(manager: ReplicaManager) -> dict[str, int]:
     """The current values of kafka.server.ReplicaManager's metrics by name.
 
@@ -42,21 +59,21 @@ def fetcher_gauges(fetchers: FetcherManager) -> dict[str, int]:
 
 def register_metrics(manager: ReplicaManager, registry: MetricsRegistry) -> None:
     """Register all metrics of a replica manager, under the names of Kafka's JMX metrics."""
-    for name in gauges(manager):
+    for name in GAUGES:
         registry.gauge(
             MetricName(_GROUP, "ReplicaManager", name),
             "As the broker counts its replicas now, or has since the start.",
             lambda n=name: gauges(manager)[n],  # type: ignore[misc]
         )
     for kind, client, fetchers in (
-        ("ReplicaFetcherManager", "Replica", manager.replica_fetchers),
-        ("ReplicaAlterLogDirsManager", "ReplicaAlterLogDirs", manager.log_dir_fetchers),
+        ("ReplicaFetcherManager", "Replica", lambda: manager.replica_fetchers),
+        ("ReplicaAlterLogDirsManager", "ReplicaAlterLogDirs", lambda: manager.log_dir_fetchers),
     ):
-        for name in fetcher_gauges(fetchers):
+        for name in FETCHER_GAUGES:
             registry.gauge(
                 MetricName(_GROUP, kind, name, (("clientId", client),)),
                 "The most records that a replica lacks, or how many replicas can't be fetched.",
-                lambda n=name, f=fetchers: fetcher_gauges(f)[n],  # type: ignore[misc]
+                lambda n=name, f=fetchers: fetcher_gauges(f())[n],  # type: ignore[misc]
             )
     for name, figure in (("RequestsPerSecCount", "requests"), ("BytesPerSecCount", "bytes")):
         registry.gauge(

@@ -1,25 +1,26 @@
-"""Metrics over HTTP, in the text format of Prometheus."""
+"""Metrics over HTTP, in the text format of Prometheus, and the health of the process."""
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from socketserver import ThreadingMixIn
 from types import TracebackType
 from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
+from kraftlake.runtime.health import Health, Why
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricsRegistry
+from kraftlake.runtime.metrics_address import MetricsAddress
 
 _AT_ONCE: Final = 8
 """The maximum number of concurrent connections; each has a thread."""
@@ -91,26 +92,34 @@ class _Server(ThreadingMixIn, WSGIServer):
 class MetricsServer:
     """Serves a registry at `http://HOST:PORT/metrics` until `close`, on its own threads.
 
-    At most eight connections are served at a time, each for at most ten seconds; more are answered with 503. The
-    metrics are readable by every client that reaches the address, so an address other than loopback is refused with
-    UsageError unless `insecure`. Port 0 selects a free port. Raises EnvironmentFaultError if the port is taken.
+    `/healthz` and `/readyz` answer 200, or 503 and one line why not. At most eight connections are served at a time,
+    each for at most ten seconds; more are answered with 503. The metrics are readable by every client that reaches the
+    address, so an address other than loopback is refused with UsageError unless `insecure`. Port 0 selects a free port.
+    Raises EnvironmentFaultError if the port is taken.
     """
 
     def __init__(
-        self, registry: MetricsRegistry, *, host: str = "127.0.0.1", port: int = 0, insecure: bool = False
+        self,
+        registry: MetricsRegistry,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        insecure: bool = False,
+        health: Health | None = None,
     ) -> None:
-        if not insecure and not is_loopback(host):
+        if MetricsAddress(host=host, port=port, insecure=insecure).is_exposed:
             raise UsageError(
                 f"Metrics are served without encryption or a password: {host} is not a loopback address, so ask for "
                 "it with insecure."
             )
         prometheus = CollectorRegistry(auto_describe=False)
         prometheus.register(_Samples(registry))
+        ProcessCollector(registry=prometheus)
         try:
             self._server = _Server(host, port)
         except OSError as fault:
             raise EnvironmentFaultError(f"Metrics can't be served at {host}:{port}: {fault.strerror}.") from fault
-        self._server.set_app(make_wsgi_app(prometheus))
+        self._server.set_app(_routed(make_wsgi_app(prometheus), health or Health()))
         self._thread = threading.Thread(target=self._server.serve_forever, name="kraftlake-metrics", daemon=True)
         self._thread.start()
         self.host = host
@@ -135,11 +144,45 @@ class MetricsServer:
         self.close()
 
 
-def is_loopback(host: str) -> bool:
-    """Whether the address is reachable only from this machine."""
-    if host == "localhost":
-        return True
+@contextmanager
+def served(registry: MetricsRegistry, address: MetricsAddress | None, health: Health) -> Iterator[str | None]:
+    """Serve metrics within the context, and yield their URL; None without an address. Raises as MetricsServer."""
+    if address is None:
+        yield None
+        return
+    with MetricsServer(
+        registry, host=address.host, port=address.port, insecure=address.insecure, health=health
+    ) as server:
+        yield server.url
+
+
+_Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+def _routed(metrics: _Application, health: Health) -> _Application:
+    """The application that answers `/metrics`, `/healthz` and `/readyz`, and nothing else."""
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        why = {"/healthz": health.dead, "/readyz": health.unready}.get(path)
+        if why is not None:
+            status, line = _status_of(why)
+        elif path in ("/metrics", "/"):
+            return metrics(environ, start_response)
+        else:
+            status, line = "404 Not Found", "There are /metrics, /healthz and /readyz."
+        body = f"{line}\n".encode()
+        start_response(status, [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))])
+        return [body]
+
+    return answer
+
+
+def _status_of(why: Why) -> tuple[str, str]:
+    """The HTTP status and the line for an answer on health; a question that fails is a fault itself."""
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        reason = why()
+    except Exception as fault:
+        get_logger(__name__).error("health_failed", cause=f"{type(fault).__name__}: {fault}")
+        reason = f"the health can't be told: {type(fault).__name__}"
+    return ("200 OK", "ok") if reason is None else ("503 Service Unavailable", " ".join(reason.split()))

@@ -29,8 +29,9 @@ class ClusterStatus:
     """The status of a followed cluster in plain values; offsets, ids and times (epoch ms) are −1 while unknown.
 
     `end_offset` is the lake's, `timestamp` its newest record's; `fetched_ms` is the time of a controller's last answer.
-    `counts` and `under_min_isr` are None without an image. `changed_to` is the last offset of a record that changed the
-    image. `observer` is the current one.
+    `upkeep_ms` is the time of the lake's last upkeep, `upkeep_faults` how often a part of it failed. `counts` and
+    `under_min_isr` are None without an image. `changed_to` is the last offset of a record that changed the image.
+    `observer` is the current one.
     """
 
     name: str
@@ -44,6 +45,8 @@ class ClusterStatus:
     observer: QuorumObserver | None = None
     connections: int = 0
     restarts: int = 0
+    upkeep_ms: int = -1
+    upkeep_faults: int = 0
     counts: ClusterCounts | None = None
     under_min_isr: int | None = None
     changed_to: int = -1

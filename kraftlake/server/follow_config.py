@@ -14,7 +14,7 @@ from kraftlake.metadata_log.storage.location import fixed_location
 from kraftlake.metadata_log.storage.object_path import is_object_uri
 from kraftlake.replay.live.open_quorum import observer_of
 from kraftlake.runtime.errors import UsageError
-from kraftlake.runtime.metrics_server import is_loopback
+from kraftlake.runtime.metrics_address import MetricsAddress
 from kraftlake.runtime.words import in_words
 
 _SECTIONS: Final = ("clusters", "metrics")
@@ -39,20 +39,11 @@ class ClusterConfig:
 
 
 @attrs.frozen(kw_only=True)
-class MetricsConfig:
-    """The address of the metrics endpoint; port 0 selects any free port."""
-
-    port: int
-    host: str = "127.0.0.1"
-    insecure: bool = False
-
-
-@attrs.frozen(kw_only=True)
 class FollowConfig:
     """The clusters to follow, and the address that serves metrics; no metrics are served if `metrics` is None."""
 
     clusters: tuple[ClusterConfig, ...]
-    metrics: MetricsConfig | None = None
+    metrics: MetricsAddress | None = None
 
 
 def read_follow_config(path: str | os.PathLike[str]) -> FollowConfig:
@@ -122,14 +113,14 @@ def _check_lakes(file: str, clusters: Sequence[ClusterConfig]) -> None:
             )
 
 
-def _metrics(file: str, values: Mapping[str, Any]) -> MetricsConfig:
+def _metrics(file: str, values: Mapping[str, Any]) -> MetricsAddress:
     section = _Section(f"{file}, [metrics]", values, _OF_METRICS)
-    metrics = MetricsConfig(
+    metrics = MetricsAddress(
         port=section.take("port", _is_port, "a port, from 0 (any free one) to 65535"),
         host=section.take("host", _is_text, "a host name or an IP address", default="127.0.0.1"),
         insecure=section.take("insecure", _is_bool, "true or false", default=False),
     )
-    if not metrics.insecure and not is_loopback(metrics.host):
+    if metrics.is_exposed:
         raise section.fault(
             f"host is {metrics.host}, which is not a loopback address, and metrics are served without encryption or a "
             f"password: add insecure = true if that is meant"

@@ -16,6 +16,17 @@ Read = Callable[[ClusterStatus], float | None]
 
 def register_metrics(registry: MetricsRegistry, clusters: Sequence[ClusterStatus], clock: Clock) -> None:
     """Register `kraftlake_follow_…` for the status of the following, and the counts under Kafka's names."""
+    register_following(registry, clusters, clock)
+    for name in count_cluster(MetadataImage.EMPTY).by_metric():
+        registry.gauge(
+            MetricName("kafka.controller", "KafkaController", name),
+            "As the cluster's controller counts it.",
+            _by_cluster(clusters, lambda c, n=name: None if c.counts is None else c.counts.by_metric()[n]),  # type: ignore[misc]
+        )
+
+
+def register_following(registry: MetricsRegistry, clusters: Sequence[ClusterStatus], clock: Clock) -> None:
+    """Register `kraftlake_follow_…` for the status of the following."""
     for name, text, read in _of_following(clock):
         registry.gauge(MetricName("kraftlake", "follow", name), text, _by_cluster(clusters, read))
     registry.gauge(
@@ -23,12 +34,6 @@ def register_metrics(registry: MetricsRegistry, clusters: Sequence[ClusterStatus
         "1 for the state that the following of the cluster is in.",
         lambda: {(*_tags(c), ("state", str(state))): c.state is state for c in clusters for state in FollowState},
     )
-    for name in count_cluster(MetadataImage.EMPTY).by_metric():
-        registry.gauge(
-            MetricName("kafka.controller", "KafkaController", name),
-            "As the cluster's controller counts it.",
-            _by_cluster(clusters, lambda c, n=name: None if c.counts is None else c.counts.by_metric()[n]),  # type: ignore[misc]
-        )
 
 
 def _of_following(clock: Clock) -> Iterator[tuple[str, str, Read]]:
@@ -50,6 +55,12 @@ def _of_following(clock: Clock) -> Iterator[tuple[str, str, Read]]:
     yield "leader_epoch", "The epoch of the quorum's leader, -1 for none known.", lambda c: c.leader_epoch
     yield "reconnects", "Connections made to controllers after the first one.", lambda c: c.reconnects
     yield "restarts", "How often an error ended the following, and it began again.", lambda c: c.restarts
+    yield "upkeep_faults", "How often a part of the lake's upkeep failed.", lambda c: c.upkeep_faults
+    yield (
+        "last_upkeep_timestamp_seconds",
+        "When the lake last had its upkeep, epoch s.",
+        lambda c: _seconds(c.upkeep_ms),
+    )
     yield "under_min_isr_partitions", "Partitions with an ISR below min.insync.replicas.", lambda c: c.under_min_isr
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 
 from kraftlake.runtime.clock import Clock, SystemClock
+from kraftlake.runtime.health import Health
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricsRegistry
-from kraftlake.runtime.metrics_server import MetricsServer
 from kraftlake.server.cluster_follower import ClusterFollower
+from kraftlake.server.cluster_status import FollowState
 from kraftlake.server.follow_config import FollowConfig
 from kraftlake.server.follow_metrics import register_metrics
+from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.lake_worker import LakeWorker
 
 _UPKEEP_SECONDS = 60.0
+_NAMED = 5
+"""The number of clusters that an answer on health names."""
 
 
 class FollowService:
@@ -36,7 +40,11 @@ class FollowService:
         self.registry = MetricsRegistry()
         self._config = config
         self._followers = [ClusterFollower(cluster, stop=stop, clock=clock) for cluster in config.clusters]
-        self._worker = LakeWorker(self._followers, stop=stop, clock=clock, interval=upkeep_seconds)
+        lakes = LakeMeters({cluster.name: cluster.lake for cluster in config.clusters}, clock)
+        self._worker = LakeWorker(self._followers, lakes, stop=stop, clock=clock, interval=upkeep_seconds)
+        self._threads: list[threading.Thread] = []
+        self._stop = stop
+        lakes.register(self.registry)
         register_metrics(self.registry, [follower.status for follower in self._followers], clock)
         self._log = get_logger(__name__)
 
@@ -45,17 +53,45 @@ class FollowService:
 
         Raises EnvironmentFaultError if the metrics can't be served; no following has begun then.
         """
-        with ExitStack() as stack:
-            metrics, url = self._config.metrics, None
-            if metrics is not None:
-                server = MetricsServer(self.registry, host=metrics.host, port=metrics.port, insecure=metrics.insecure)
-                url = stack.enter_context(server).url
+        with self._serving() as url:
             self._log.info("started", clusters=len(self._followers), metrics=url)
             work = {f"kraftlake-follow-{follower.config.name}": follower.run for follower in self._followers}
             work["kraftlake-lakes"] = self._worker.run
             threads = [threading.Thread(target=run, name=name) for name, run in work.items()]
             for thread in threads:
                 thread.start()
+            self._threads = threads
             for thread in threads:
                 thread.join()
             self._log.info("ended")
+
+    def _serving(self) -> AbstractContextManager[str | None]:
+        if self._config.metrics is None:
+            return nullcontext()
+        from kraftlake.runtime.metrics_server import served  # imports prometheus_client
+
+        return served(self.registry, self._config.metrics, self.health)
+
+    @property
+    def health(self) -> Health:
+        """Dead with a thread that has ended unasked, unready while a cluster is not followed."""
+        return Health(dead=self._dead, unready=self._unready)
+
+    def _dead(self) -> str | None:
+        stopped = {
+            f"kraftlake-follow-{one.config.name}"
+            for one in self._followers
+            if one.status.state is FollowState.STOPPED  # for good, which a new start does not change
+        }
+        ended = [one.name for one in self._threads if not one.is_alive() and one.name not in stopped]
+        return f"the thread {ended[0]} has ended" if ended and not self._stop.is_set() else None
+
+    def _unready(self) -> str | None:
+        if self._stop.is_set():
+            return "it is to end"
+        others = [one.status for one in self._followers if one.status.state is not FollowState.FOLLOWING]
+        if not others:
+            return None
+        named = ", ".join(f"{one.name} is {one.state}" for one in others[:_NAMED])
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        return f"{len(others)} of {len(self._followers)} clusters are not followed: {named}{more}"

@@ -1,4 +1,4 @@
-"""Maintenance of all followed lakes, in turn on one thread: derived tables, snapshots, upkeep."""
+"""Maintenance of all followed lakes, in turn on one thread: derived tables, snapshots, upkeep, their figures."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import sentence_of
 from kraftlake.runtime.log import get_logger
 from kraftlake.server.cluster_follower import ClusterFollower
+from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.tables.catch_up.updating import update_tables
 
 SNAPSHOT_EVERY: Final = 200_000
@@ -27,9 +28,16 @@ class LakeWorker:
     """
 
     def __init__(
-        self, followers: Sequence[ClusterFollower], *, stop: threading.Event, clock: Clock, interval: float
+        self,
+        followers: Sequence[ClusterFollower],
+        lakes: LakeMeters,
+        *,
+        stop: threading.Event,
+        clock: Clock,
+        interval: float,
     ) -> None:
         self._followers = followers
+        self._lakes = lakes
         self._stop = stop
         self._clock = clock
         self._pause = interval / len(followers)
@@ -45,6 +53,7 @@ class LakeWorker:
                     return
                 if follower.status.end_offset >= 0:
                     self._work(follower)
+                    self._lakes.measure(follower.config.name)
 
     def _work(self, follower: ClusterFollower) -> None:
         name, lake = follower.config.name, follower.config.lake
@@ -54,7 +63,9 @@ class LakeWorker:
             try:
                 work(follower)
             except Exception as fault:
+                follower.status.upkeep_faults += 1
                 self._log.warning(f"{what}_failed", cluster=name, lake=lake, reason=sentence_of(fault))
+        follower.status.upkeep_ms = self._clock.milliseconds()
 
     def _tables(self, follower: ClusterFollower) -> None:
         """Update the derived tables to the lake's end, if the lake changed since their last update."""

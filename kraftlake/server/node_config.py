@@ -17,7 +17,7 @@ from kraftlake.publisher.authorizer import AuthorizerConfig
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.java_properties import parse_properties
 from kraftlake.runtime.java_values import split_list, trim
-from kraftlake.runtime.metrics_server import is_loopback
+from kraftlake.runtime.metrics_address import is_loopback
 from kraftlake.runtime.words import did_you_mean
 from kraftlake.settings.config_key import ConfigKey
 from kraftlake.settings.node_combinations import problem_of_combination

@@ -1,10 +1,14 @@
-"""A listener for the progress of a job's stream, after each micro-batch: users add it to a session or a run."""
+"""A listener for the progress of a job's stream, after each micro-batch: users add it to a session or a run.
+
+`StreamMetrics` makes metrics of what it reports.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 import attrs
@@ -18,7 +22,10 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from kraftlake.runtime.health import Health
 from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
+from kraftlake.runtime.metrics_address import MetricsAddress
 
 OBSERVED: Final = "kraftlake"
 """The name under which `observed` puts a micro-batch's records and last offset into a query's progress."""
@@ -28,6 +35,19 @@ def observed(steps: DataFrame) -> DataFrame:
     """A stream of `columns=offsets` with `observedMetrics`: the number of records and their last offset."""
     records = f.sum(f.col("last") - f.col("first") + 1)
     return steps.observe(OBSERVED, records.alias("records"), f.max("last").alias("offset"))
+
+
+_FIELDS: Final = {
+    "offset": "The last offset of the newest micro-batch.",
+    "batch_id": "The number of the newest micro-batch.",
+    "records": "Records of the newest micro-batch.",
+    "records_per_second": "Records of the newest micro-batch a second.",
+    "duration_ms": "The duration of the newest micro-batch, ms.",
+    "records_outstanding": "Records of the log that are in no micro-batch yet.",
+    "lag": "Offsets of the log after the newest micro-batch.",
+    "topics": "Topics of the image there.",
+    "partitions": "Partitions of the image there.",
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -108,3 +128,43 @@ class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is u
 
 def _log(progress: ReplayProgress) -> None:
     get_logger(__name__).info("micro_batch", **attrs.asdict(progress))
+
+
+class StreamMetrics:
+    """Keeps the newest progress of each query; pass `take` to a `ReplayListener`.
+
+    `listener = ReplayListener(StreamMetrics(registry).take)`.
+    """
+
+    def __init__(self, registry: MetricsRegistry) -> None:
+        """Register `kraftlake_stream_…`, each with the label `query`."""
+        self._newest: dict[str, ReplayProgress] = {}
+        for name, text in _FIELDS.items():
+            registry.gauge(MetricName("kraftlake", "stream", name), text, self._reader(name))
+
+    @property
+    def unready(self) -> str | None:
+        """Why no stream works: one line, None once one has ended a micro-batch."""
+        return None if self._newest else "no micro-batch has ended yet"
+
+    def take(self, progress: ReplayProgress) -> None:
+        """Keep the progress of a micro-batch that has ended."""
+        self._newest[progress.query] = progress
+
+    def _reader(self, name: str) -> Callable[[], dict[Tags, float]]:
+        def read() -> dict[Tags, float]:
+            values = ((query, getattr(progress, name)) for query, progress in self._newest.copy().items())
+            return {(("query", query),): value for query, value in values if value is not None}
+
+        return read
+
+
+@contextmanager
+def stream_metrics(address: MetricsAddress) -> Iterator[StreamMetrics]:
+    """Serve the metrics of streams within a context. Raises EnvironmentFaultError where the address is taken."""
+    from kraftlake.runtime.metrics_server import served  # imports prometheus_client
+
+    registry = MetricsRegistry()
+    metrics = StreamMetrics(registry)
+    with served(registry, address, Health(unready=lambda: metrics.unready)):
+        yield metrics

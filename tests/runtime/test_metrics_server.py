@@ -3,6 +3,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,6 +12,7 @@ import pytest
 
 from kraftlake.runtime import metrics_server
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
+from kraftlake.runtime.health import Health
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
 from kraftlake.runtime.metrics_server import MetricsServer
 from tests.at_least_one import at_least_one
@@ -129,3 +131,39 @@ def test_more_clients_than_a_few_are_refused_until_others_have_gone(monkeypatch:
 def test_an_address_of_ipv6_is_served() -> None:
     with MetricsServer(registry(), host="::1") as server:
         assert "currentcontrollerid 3.0" in scraped(server)
+
+
+def asked(server: MetricsServer, path: str) -> tuple[int, str]:
+    """The status and the text of an answer."""
+    try:
+        with urllib.request.urlopen(server.url.replace("/metrics", path), timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def test_health_says_in_one_line_why_not() -> None:
+    why: list[str | None] = [None]
+    with MetricsServer(registry(), health=Health(unready=lambda: why[0])) as server:
+        assert asked(server, "/healthz") == asked(server, "/readyz") == (200, "ok\n")
+        why[0] = "the quorum\ncan't be reached"
+        assert asked(server, "/readyz") == (503, "the quorum can't be reached\n")
+        assert asked(server, "/healthz") == (200, "ok\n")
+
+
+def test_a_question_on_health_that_fails_is_a_fault_and_no_traceback() -> None:
+    def fail() -> str | None:
+        raise ValueError("of its own")
+
+    with MetricsServer(registry(), health=Health(dead=fail)) as server:
+        assert asked(server, "/healthz") == (503, "the health can't be told: ValueError\n")
+
+
+def test_other_paths_are_not_found() -> None:
+    with MetricsServer(registry()) as server:
+        assert asked(server, "/admin") == (404, "There are /metrics, /healthz and /readyz.\n")
+
+
+def test_the_process_tells_its_memory() -> None:
+    with MetricsServer(registry()) as server:
+        assert "process_resident_memory_bytes" in scraped(server)

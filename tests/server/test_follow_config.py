@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kraftlake.runtime.errors import UsageError
-from kraftlake.server.follow_config import ClusterConfig, FollowConfig, MetricsConfig, read_follow_config
+from kraftlake.runtime.metrics_address import MetricsAddress
+from kraftlake.server.follow_config import ClusterConfig, FollowConfig, read_follow_config
 
 EAST = '[clusters.east]\nbootstrap = "localhost:9093"\nlake = "east"\n'
 
@@ -39,7 +40,7 @@ def test_a_file_says_what_is_followed_and_where_metrics_are(tmp_path: Path) -> N
                 command_config=str(tmp_path / "client.properties"), tables=True,
             ),
         ),
-        metrics=MetricsConfig(port=9400),
+        metrics=MetricsAddress(port=9400),
     )  # fmt: skip
 
 

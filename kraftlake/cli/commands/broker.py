@@ -11,11 +11,13 @@ import click
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
+from kraftlake.cli.options.observing import metrics_at, metrics_options
 from kraftlake.cli.options.parameters import BROKER, LAKE, LISTENER
 from kraftlake.cli.options.shared import command, config_option, insecure_option, settings_option
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
+    from kraftlake.runtime.metrics_address import MetricsAddress
     from kraftlake.server.node_config import ListenerAddress
 
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 @option("--rack", metavar="NAME", help="Its broker.rack.")
 @settings_option
 @insecure_option
+@metrics_options()
 def broker(
     call: Call,
     *,
@@ -56,6 +59,8 @@ def broker(
     rack: str | None,
     settings: tuple[tuple[str, str], ...],
     insecure: bool,
+    metrics: MetricsAddress | None,
+    insecure_metrics: bool,
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C: exit code 0.
 
@@ -113,7 +118,8 @@ def broker(
             listener=listener or ListenerAddress(name="PLAINTEXT", host=socket.getfqdn(), port=9092),
             settings=dict(settings),
         )
+    address = metrics_at(metrics, insecure=insecure_metrics)
     call.log_as_service()
     again = threading.Event()
     with stop_at_signals(normal=True, again=again) as stop:
-        (ReplicaServer if lake is None else BrokerServer)(made, stop=stop, cut_short=again).run()
+        (ReplicaServer if lake is None else BrokerServer)(made, stop=stop, cut_short=again, metrics=address).run()

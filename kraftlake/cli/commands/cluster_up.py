@@ -12,12 +12,15 @@ import click
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Group, argument, option
+from kraftlake.cli.options.observing import metrics_at, metrics_options
 from kraftlake.cli.options.parameters import LAKE, OUTPUT, CountParameter
 from kraftlake.cli.options.shared import command, config_option, settings_option
 from kraftlake.cli.output.terminal import check_reader
 
 if TYPE_CHECKING:
     from kraftlake.cli.views.cluster_view import ClusterView
+    from kraftlake.runtime.metrics_address import MetricsAddress
+    from kraftlake.server.cluster_up.cluster_metrics import ClusterMetrics
     from kraftlake.server.cluster_up.cluster_up import ClusterUp
 
 _LOOK_SECONDS: Final = 0.1
@@ -53,6 +56,7 @@ cluster = Group(
 @option("--data", type=OUTPUT, metavar="DIR", help="Where the brokers' logs lie, and what each node tells. LAKE-data.")
 @config_option
 @settings_option
+@metrics_options()
 def up(
     call: Call,
     *,
@@ -63,6 +67,8 @@ def up(
     data: str | None,
     config: str | None,
     settings: tuple[tuple[str, str], ...],
+    metrics: MetricsAddress | None,
+    insecure_metrics: bool,
 ) -> None:
     """Start the nodes of a cluster of LAKE as processes, and show them until Ctrl-C or SIGTERM: exit code 0.
 
@@ -86,10 +92,13 @@ def up(
         kraftlake cluster up cluster --brokers 3 --controllers 2 --port 9092
         # with settings of Kafka's
         kraftlake cluster up cluster --override min.insync.replicas=2 --override num.partitions=6
+        # with metrics of its nodes, its log and its lake
+        kraftlake cluster up cluster --metrics 9400
         # for a script: one line with its addresses when it is up
         kraftlake cluster up cluster --json
     """
     from kraftlake.metadata_log.storage.object_path import is_object_uri
+    from kraftlake.server.cluster_up.cluster_metrics import ClusterMetrics, serve_cluster
     from kraftlake.server.cluster_up.cluster_plan import ClusterPlan
     from kraftlake.server.cluster_up.cluster_up import ClusterUp
     from kraftlake.server.node_config import NodeSettings
@@ -105,14 +114,15 @@ def up(
         call.terminal.warn(f"{name} has no effect: {why}")
     from kraftlake.cli.views.cluster_view import ClusterView
 
-    again = threading.Event()
+    again, observed = threading.Event(), ClusterMetrics()
     with (
         stop_at_signals(normal=True, again=again) as stop,
+        serve_cluster(observed, lake, metrics_at(metrics, insecure=insecure_metrics)),
         ClusterUp(plan) as running,
         closing(ClusterView(call.terminal, plan, running.cluster_id, as_json=call.as_json)) as view,
     ):
         try:
-            _watch(running, view, stop, again)
+            _watch(running, view, observed, stop, again)
         except OSError:  # the terminal or the reader of the lines has gone
             running.leave()
             while not running.is_over:
@@ -123,14 +133,16 @@ def up(
             raise
 
 
-def _watch(running: ClusterUp, view: ClusterView, stop: threading.Event, again: threading.Event) -> None:
+def _watch(
+    running: ClusterUp, view: ClusterView, observed: ClusterMetrics, stop: threading.Event, again: threading.Event
+) -> None:
     """Show a cluster until its last node has ended."""
     was_up = is_leaving = False
     while True:
         for table in running.step():
             view.events(table)
         is_over = running.is_over  # asked first, so that the last picture has each node's end
-        state = running.state
+        observed.state = state = running.state
         was_up = was_up or state.is_up
         view.state(state)
         for ignored in running.newly_ignored():

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
+from kraftlake.cli.options.observing import metrics_at, metrics_options
 from kraftlake.cli.options.parameters import LAKE, LISTENER, NODE
 from kraftlake.cli.options.shared import command, config_option, insecure_option, settings_option
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
+    from kraftlake.runtime.metrics_address import MetricsAddress
     from kraftlake.server.node_config import ListenerAddress
 
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 @config_option
 @settings_option
 @insecure_option
+@metrics_options()
 def controller(
     call: Call,
     *,
@@ -37,6 +40,8 @@ def controller(
     config: str | None,
     settings: tuple[tuple[str, str], ...],
     insecure: bool,
+    metrics: MetricsAddress | None,
+    insecure_metrics: bool,
 ) -> None:
     """Run a controller of a controlled lake until SIGTERM or Ctrl-C: exit code 0.
 
@@ -55,6 +60,8 @@ def controller(
         # a second one, which takes over where the first is silent for three seconds
         kraftlake controller --lake cluster --id 101 --listener CONTROLLER://127.0.0.1:9094 --override
         controller.quorum.fetch.timeout.ms=3000
+        # with metrics for Prometheus, and its health
+        kraftlake controller --lake cluster --id 100 --listener CONTROLLER://127.0.0.1:9093 --metrics 9400
         # as a properties file says, logs as JSON
         kraftlake controller --lake cluster --config controller.properties --json 2> controller.jsonl
     """
@@ -66,6 +73,7 @@ def controller(
     read = ControllerServerConfig.of(
         lake, NodeSettings.read(config, settings), node_id=node_id, listeners=listeners, insecure=insecure
     )
+    address = metrics_at(metrics, insecure=insecure_metrics)
     call.log_as_service()
     with stop_at_signals(normal=True) as stop:
-        ControllerServer(read, stop=stop).run()
+        ControllerServer(read, stop=stop, metrics=address).run()

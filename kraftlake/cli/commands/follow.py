@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
+from kraftlake.cli.options.observing import metrics_at, metrics_options
 from kraftlake.cli.options.parameters import CONFIG
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.terminal import Terminal
@@ -15,13 +16,15 @@ from kraftlake.cli.output.visible import visible
 from kraftlake.runtime.process_setup import configure_service
 
 if TYPE_CHECKING:
+    from kraftlake.runtime.metrics_address import MetricsAddress
     from kraftlake.server.follow_config import FollowConfig
 
 
 @command("Keep the lakes of many clusters level with their quorums, and serve metrics.", source=False, answers=False)
 @argument("config", type=CONFIG, help="A TOML file with a section for each cluster; see above.")
 @option("--check", is_flag=True, help="Read and check the file, and end: no cluster is asked.")
-def follow(call: Call, config: str, *, check: bool) -> None:
+@metrics_options("In place of [metrics]: ")
+def follow(call: Call, config: str, *, check: bool, metrics: MetricsAddress | None, insecure_metrics: bool) -> None:
     """Follow the quorums of many clusters into a lake each, in one process, until SIGTERM or Ctrl-C: exit code 0.
 
     CONFIG has a section [clusters.NAME] for each cluster, with bootstrap (HOST:PORT of controllers, or a list of them)
@@ -37,14 +40,20 @@ def follow(call: Call, config: str, *, check: bool) -> None:
         kraftlake follow clusters.toml
         # check the file alone
         kraftlake follow --check clusters.toml
+        # metrics, /healthz and /readyz at port 9400 of this machine
+        kraftlake follow clusters.toml --metrics 9400
         # logs as JSON, for a collector
         kraftlake follow --json clusters.toml 2> follow.jsonl
     """
     configure_service()
+    import attrs
+
     from kraftlake.server.follow_config import read_follow_config
     from kraftlake.server.follow_service import FollowService
 
     read = read_follow_config(config)
+    address = metrics_at(metrics, insecure=insecure_metrics)
+    read = read if address is None else attrs.evolve(read, metrics=address)
     if check:
         call.answer(_form(config, read), _show)
         return

@@ -12,6 +12,7 @@ from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.following import ONLY_PROVEN, POLL_SECONDS, check_committed, following_options, quorum_of
+from kraftlake.cli.options.observing import metrics_at, metrics_options
 from kraftlake.cli.options.parameters import LAKE
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.reports import show_import_report
@@ -20,6 +21,8 @@ from kraftlake.runtime.words import counted
 if TYPE_CHECKING:
     from kraftlake.metadata_log.maintenance.upkeep import UpkeepThread
     from kraftlake.replay.imports.follow_log import FollowStep
+    from kraftlake.runtime.metrics_address import MetricsAddress
+    from kraftlake.server.observed_lake import ObservedLake
 
 _UPKEEP_SECONDS = 60.0
 
@@ -32,6 +35,7 @@ _UPKEEP_SECONDS = 60.0
     help="Go on with what the node of this directory writes, or with what the quorum at HOST:PORT commits.",
 )
 @following_options("With --follow: ")
+@metrics_options("With --follow: ")
 def import_(
     call: Call,
     source: str,
@@ -41,6 +45,8 @@ def import_(
     include_uncommitted: bool,
     quorum: str | None,
     poll: float | None,
+    metrics: MetricsAddress | None,
+    insecure_metrics: bool,
 ) -> None:
     """Append to LAKE what it lacks of SOURCE.
 
@@ -66,10 +72,15 @@ def import_(
         kraftlake import --follow /var/lib/kafka/__cluster_metadata-0 lake
         # the same up to the high watermark of the quorum
         kraftlake import --follow --quorum localhost:9093 /var/lib/kafka/__cluster_metadata-0 lake
+        # with metrics for Prometheus at port 9400 of this machine
+        kraftlake import --follow --metrics 9400 localhost:9093 lake
         # keep up with a quorum over the network, as an observer of its controllers
         kraftlake import --follow --command-config client.properties localhost:9093 lake
     """
     check_committed(quorum, include_uncommitted=include_uncommitted)
+    address = metrics_at(metrics, insecure=insecure_metrics)
+    if address is not None and not follow:
+        raise click.UsageError("--metrics belongs to --follow.")
     from kraftlake.protocol.address import are_addresses
 
     if call.command_config is not None and not quorum and not are_addresses(source):
@@ -80,10 +91,13 @@ def import_(
                 f"{source} is a quorum, which tells at once what is committed: --quorum, --include-uncommitted and "
                 "--poll belong to --follow DIRECTORY."
             )
-        _follow_quorum(call, source, lake)
+        _follow_quorum(call, source, lake, address)
         return
     if follow:
-        _follow(call, source, lake, include_uncommitted=include_uncommitted, quorum=quorum, poll=poll or POLL_SECONDS)
+        _follow(
+            call, source, lake, address, include_uncommitted=include_uncommitted, quorum=quorum,
+            poll=poll or POLL_SECONDS,
+        )  # fmt: skip
         return
     if include_uncommitted or quorum or poll is not None:
         raise click.UsageError("--quorum, --include-uncommitted and --poll belong to --follow.")
@@ -114,9 +128,19 @@ def _warn_unreplayable(call: Call, lake: str) -> None:
         )
 
 
-def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, quorum: str | None, poll: float) -> None:
+def _follow(
+    call: Call,
+    source: str,
+    lake: str,
+    metrics: MetricsAddress | None,
+    *,
+    include_uncommitted: bool,
+    quorum: str | None,
+    poll: float,
+) -> None:
     """Follow a directory until interrupted."""
     from kraftlake.replay.imports.follow_log import LogFollower
+    from kraftlake.server.observed_lake import ObservedLake, observed_lake
 
     client, watch = None, None
     if quorum:
@@ -130,29 +154,46 @@ def _follow(call: Call, source: str, lake: str, *, include_uncommitted: bool, qu
         quorum=None if watch is None else watch.position,
     )
     only_proven = not include_uncommitted and watch is None
-    steps = _Steps(call, lake, include_uncommitted=include_uncommitted, only_proven=only_proven)
-    with stop_at_signals() as stop, nullcontext() if client is None else closing(client), closing(steps):
+    with (
+        observed_lake(lake, metrics, ObservedLake.follow) as observed,
+        stop_at_signals() as stop,
+        nullcontext() if client is None else closing(client),
+        closing(
+            _Steps(call, lake, observed, include_uncommitted=include_uncommitted, only_proven=only_proven)
+        ) as steps,
+    ):
         follower.run(steps, poll=poll, stop=stop)
 
 
-def _follow_quorum(call: Call, addresses: str, lake: str) -> None:
+def _follow_quorum(call: Call, addresses: str, lake: str, metrics: MetricsAddress | None) -> None:
     """Follow a quorum until interrupted."""
     from kraftlake.replay.live.follow_quorum import QuorumFollower
     from kraftlake.replay.live.open_quorum import observer_of
     from kraftlake.replay.live.retry_policy import RetryPolicy
+    from kraftlake.server.observed_lake import ObservedLake, observed_lake
 
-    steps = _Steps(call, lake)
+    def waits(sentence: str) -> None:
+        observed.waits()  # until the next answer, which may come at once
+        call.terminal.warn(sentence)
 
     def answered() -> None:
+        observed.answered(follower.high_watermark)
         if stop.is_set() and not steps.have_begun:
             raise _StoppedError  # the copy of a log takes long, and there is no lake before it is whole
 
     observer = observer_of(
         addresses, cluster_id=call.cluster_id, command_config=call.command_config, warn=call.terminal.warn
     )
-    with stop_at_signals() as stop, observer, closing(steps), suppress(_StoppedError):
-        patience = RetryPolicy(wait=stop.wait, tell=call.terminal.warn, answered=answered)
-        QuorumFollower(observer, lake, name=addresses).run(steps, patience=patience, stop=stop)
+    with (
+        observed_lake(lake, metrics, ObservedLake.follow) as observed,
+        stop_at_signals() as stop,
+        observer,
+        closing(_Steps(call, lake, observed)) as steps,
+        suppress(_StoppedError),
+    ):
+        patience = RetryPolicy(wait=stop.wait, tell=waits, answered=answered)
+        follower = QuorumFollower(observer, lake, name=addresses, on_append=observed.appended)
+        follower.run(steps, patience=patience, stop=stop)
 
 
 class _StoppedError(Exception):
@@ -162,8 +203,17 @@ class _StoppedError(Exception):
 class _Steps:
     """Shows the steps of a follower, and keeps the lake up in a thread from the first one that has made it."""
 
-    def __init__(self, call: Call, lake: str, *, include_uncommitted: bool = False, only_proven: bool = False) -> None:
+    def __init__(
+        self,
+        call: Call,
+        lake: str,
+        observed: ObservedLake,
+        *,
+        include_uncommitted: bool = False,
+        only_proven: bool = False,
+    ) -> None:
         self._call = call
+        self._observed = observed
         self._lake = lake
         self._include_uncommitted = include_uncommitted
         self._only_proven = only_proven
@@ -179,6 +229,8 @@ class _Steps:
         self.have_begun = True
         if self._upkeep is None and step.committed_to >= 0:
             self._upkeep = UpkeepThread(Upkeep(self._lake), interval=_UPKEEP_SECONDS)
+        if step.committed_to >= 0:
+            self._observed.took(step)
         _show_step(self._call, self._lake, step, include_uncommitted=self._include_uncommitted)
         sys.stdout.flush()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ from click.core import ParameterSource
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Argument, Command, Group, Option, argument, option
+from kraftlake.cli.options.observing import METRICS_ADDRESS, metrics_at
 from kraftlake.cli.options.parameters import LAKE, MOMENT, CountParameter
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.form_rows import lakes_of
@@ -22,8 +24,9 @@ from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS, REPLAY, Job
 
 if TYPE_CHECKING:
+    from kraftlake.runtime.metrics_address import MetricsAddress
     from kraftlake.runtime.moments import Moment
-    from kraftlake.spark_jobs import StreamResult
+    from kraftlake.spark_jobs import ReplayListener, StreamResult
 
 _EXAMPLES = """
 # everything that is there, then end
@@ -32,6 +35,8 @@ kraftlake spark JOB lake
 kraftlake spark JOB lake --max-records-per-trigger 1000
 # go on with what is appended, until interrupted
 kraftlake spark JOB lake --trigger 'processing-time=2 seconds'
+# the same, with the stream's metrics for Prometheus
+kraftlake spark JOB lake --trigger 'processing-time=2 seconds' --metrics 9400
 # many lakes, each a task of its own
 kraftlake spark JOB lake-1 lake-2 'clusters/*/lake'
 """
@@ -93,6 +98,16 @@ def _parameters() -> list[click.Parameter]:
             metavar="URL",
             help="The Spark cluster that does it, such as spark://HOST:7077; by default this machine alone.",
         ),
+        Option(
+            ["--metrics"],
+            type=METRICS_ADDRESS,
+            help="With processing-time: serve /metrics of the stream for Prometheus, /healthz and /readyz there.",
+        ),
+        Option(
+            ["--insecure-metrics"],
+            is_flag=True,
+            help="Allow an address of --metrics that other machines reach: it has neither TLS nor logins.",
+        ),
     ]
 
 
@@ -119,20 +134,26 @@ def _run(
     trigger: str,
     max_records: int | None,
     master: str | None,
+    metrics: MetricsAddress | None,
+    insecure_metrics: bool,
 ) -> None:
     from kraftlake.spark_jobs import StreamOptions
 
+    address = metrics_at(metrics, insecure=insecure_metrics)
+    if address is not None and not trigger.startswith(_INTERVAL_PREFIX):
+        raise click.UsageError("--metrics is for a stream that goes on: give --trigger processing-time=INTERVAL.")
     configure_process()
     options = StreamOptions(
         trigger=trigger.removeprefix(_INTERVAL_PREFIX),
         max_records=max_records,
         master=master,
     )
-    with progress_bars(call.terminal) as progress:
+    with _listening(address) as listener, progress_bars(call.terminal) as progress:
         progress("starting", 0, 0)
         result = run_job(
-            job.name, lake, options=options, on_progress=lambda offset, end: progress("replaying", offset + 1, end)
-        )
+            job.name, lake, options=options, listener=listener,
+            on_progress=lambda offset, end: progress("replaying", offset + 1, end),
+        )  # fmt: skip
     if result.unwritable:
         call.terminal.warn(f"the newest image has no snapshot: {result.unwritable}")
     _show(job, call, lake, result)
@@ -140,6 +161,18 @@ def _run(
         call.terminal.line(
             (f"`kraftlake tables {lake}` does this without a JVM, and sooner for a log of this size", Style.QUIET)
         )
+
+
+@contextmanager
+def _listening(address: MetricsAddress | None) -> Iterator[ReplayListener | None]:
+    """The listener of a stream whose metrics are served within the context; None without an address."""
+    if address is None:
+        yield None
+        return
+    from kraftlake.spark_jobs.replay_listener import ReplayListener, stream_metrics
+
+    with stream_metrics(address) as metrics:
+        yield ReplayListener(metrics.take)
 
 
 def _run_many(job: Job, call: Call, lakes: Sequence[str], options: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import click
 from kraftlake.cli.faults import stop_at_signals
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
+from kraftlake.cli.options.observing import metrics_at, metrics_options
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.reports import show_run
@@ -20,6 +21,7 @@ from kraftlake.runtime.words import counted
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from kraftlake.runtime.metrics_address import MetricsAddress
     from kraftlake.tables.catch_up.table_run import RunResult
 
 
@@ -33,7 +35,17 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="With --follow: how often to look, 1 if not given.",
 )
-def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll: float | None) -> None:
+@metrics_options("With --follow: ")
+def tables(
+    call: Call,
+    lake: str,
+    names: tuple[str, ...],
+    *,
+    follow: bool,
+    poll: float | None,
+    metrics: MetricsAddress | None,
+    insecure_metrics: bool,
+) -> None:
     """Bring the derived tables of LAKE up to the end of its log, in this process: no Spark and no JVM.
 
     TABLE is local_changes, partition_history, topic_history, broker_history, config_history, acl_history,
@@ -50,15 +62,20 @@ def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll:
         kraftlake tables lake records
         # keep them up to date until interrupted
         kraftlake tables lake --follow
+        # the same, with metrics for Prometheus
+        kraftlake tables lake --follow --metrics 9400
     """
     if poll is not None and not follow:
         raise click.UsageError("--poll belongs to --follow.")
+    address = metrics_at(metrics, insecure=insecure_metrics)
+    if address is not None and not follow:
+        raise click.UsageError("--metrics belongs to --follow.")
     configure_process()
     from kraftlake.cli.output.progress import progress_bars
     from kraftlake.tables.catch_up.updating import update_tables
 
     if follow:
-        _follow(call, lake, names, poll or 1.0)
+        _follow(call, lake, names, poll or 1.0, address)
         return
     with progress_bars(call.terminal) as progress:
         result = update_tables(
@@ -69,16 +86,18 @@ def tables(call: Call, lake: str, names: tuple[str, ...], *, follow: bool, poll:
     call.answer({"lake": lake, **result.to_json()}, show_run)
 
 
-def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
+def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float, metrics: MetricsAddress | None) -> None:
     """Keep the tables up to date until a signal; changes read by then are committed."""
     import attrs
 
+    from kraftlake.server.observed_lake import ObservedLake, observed_lake
     from kraftlake.tables.catch_up.updating import update_tables
 
     before: RunResult | None = None
 
     def show(done: RunResult) -> None:
         nonlocal before
+        observed.wrote(done)
         first = done.first_offset if before is None else before.offset + 1
         rows = {name: count - (before.rows[name] if before else 0) for name, count in done.rows.items()}
         before = attrs.evolve(done, rows=dict(done.rows))
@@ -91,7 +110,7 @@ def _follow(call: Call, lake: str, names: tuple[str, ...], poll: float) -> None:
             call.terminal.line(f"followed  offsets {first} to {done.offset}: {written}")
         sys.stdout.flush()
 
-    with stop_at_signals() as stop:
+    with observed_lake(lake, metrics, ObservedLake.update_tables) as observed, stop_at_signals() as stop:
         update_tables(lake, names or None, stop=stop, poll=poll, on_update=show)
 
 

@@ -11,16 +11,26 @@ from typing import Final
 
 from kraftlake.protocol.node_connector import NodeConnector, connector_of
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
+from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.metrics_address import MetricsAddress
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.broker.broker_metrics import register_broker
 from kraftlake.server.node_life import NodeLife
 
 _LEAVES_WITHIN_SECONDS: Final = 300.0
 """The longest duration of a controlled shutdown."""
 LOOK_SECONDS: Final = 0.1
 _LARGEST_BATCH: Final = 100 * 1024 * 1024
+_UNREADY: Final = {
+    LifecycleState.NOT_RUNNING: "it has not found its controllers yet",
+    LifecycleState.STARTING: "it catches up with the metadata log",
+    LifecycleState.RECOVERY: "it is fenced: it loads its logs, or no controller has unfenced it",
+    LifecycleState.PENDING_CONTROLLED_SHUTDOWN: "it leaves by a controlled shutdown",
+    LifecycleState.SHUTTING_DOWN: "it has left the cluster",
+}
 
 
 class BrokerLife(NodeLife):
@@ -37,10 +47,12 @@ class BrokerLife(NodeLife):
         stop: threading.Event,
         cut_short: threading.Event | None = None,
         clock: Clock | None = None,
+        metrics: MetricsAddress | None = None,
     ) -> None:
         log = get_logger(__name__).bind(broker_id=config.broker_id)
         named, unheeded = f"Broker {config.broker_id}", config.without_effect
-        super().__init__(named, without_effect=unheeded, stop=stop, clock=clock, log=log)
+        super().__init__(named, without_effect=unheeded, stop=stop, clock=clock, log=log, metrics=metrics)
+        self._lifecycle: BrokerLifecycleManager | None = None
         self._config = config
         self._cut_short = cut_short or threading.Event()
         client = connector_of(config.command_config, tell=self._log.warning).config
@@ -63,6 +75,8 @@ class BrokerLife(NodeLife):
         broker = self._open(closing)
         if broker is None:
             return
+        self._lifecycle = broker.lifecycle
+        register_broker(self.registry, broker, self._clock)
         broker.start()
         if self._wait(broker, lambda: broker.lifecycle.state >= LifecycleState.RECOVERY):
             broker.install()
@@ -73,6 +87,11 @@ class BrokerLife(NodeLife):
                     broker.lifecycle.set_ready_to_unfence()
                     self._wait(broker, lambda: False)
         self._leave(broker)
+
+    def unready(self) -> str | None:
+        """See NodeLife."""
+        state = LifecycleState.NOT_RUNNING if self._lifecycle is None else self._lifecycle.state
+        return _UNREADY.get(state)
 
     def _wait(self, broker: Broker, done: Callable[[], bool]) -> bool:
         """Wait for `done`; returns False if the broker is to end first."""

@@ -17,6 +17,7 @@ from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionC
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.event_queue import KafkaEventQueue
+from kraftlake.runtime.metrics_address import MetricsAddress
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_config_handler import reconfigure_listener
@@ -48,8 +49,9 @@ class BrokerServer(BrokerLife):
         stop: threading.Event,
         cut_short: threading.Event | None = None,
         clock: Clock | None = None,
+        metrics: MetricsAddress | None = None,
     ) -> None:
-        super().__init__(config, stop=stop, cut_short=cut_short, clock=clock)
+        super().__init__(config, stop=stop, cut_short=cut_short, clock=clock, metrics=metrics)
         assert config.lake is not None, "a broker without a lake is a ReplicaServer"
         self._lake = config.lake
         self.broker: Broker | None = None

@@ -18,6 +18,7 @@ from kraftlake.protocol.observer.quorum_observer import QuorumObserver, Snapshot
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.metrics_address import MetricsAddress
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_life import LOOK_SECONDS, BrokerLife
@@ -44,8 +45,9 @@ class ReplicaServer(BrokerLife):
         stop: threading.Event,
         cut_short: threading.Event | None = None,
         clock: Clock | None = None,
+        metrics: MetricsAddress | None = None,
     ) -> None:
-        super().__init__(config, stop=stop, cut_short=cut_short, clock=clock)
+        super().__init__(config, stop=stop, cut_short=cut_short, clock=clock, metrics=metrics)
         self._addresses = parse_addresses(config.bootstrap)
         self._broker: Broker | None = None
         self._brokers: ServingBrokers | None = None

@@ -37,11 +37,13 @@ from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import LakeError, sentence_of
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.metrics_address import MetricsAddress
 from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler, reconfigure_listener
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
 from kraftlake.server.controller.broker_handlers import BROKER_HANDLERS
 from kraftlake.server.controller.config_handlers import CONFIG_HANDLERS
 from kraftlake.server.controller.controller_config import ControllerServerConfig
+from kraftlake.server.controller.controller_metrics import register_controller
 from kraftlake.server.controller.controller_node import ControllerNode
 from kraftlake.server.controller.envelope_handler import envelope_handler
 from kraftlake.server.controller.fetch_handlers import FetchHandlers
@@ -53,6 +55,7 @@ from kraftlake.server.controller.registrar import Registrar
 from kraftlake.server.controller.replica_progress import ReplicaProgress
 from kraftlake.server.controller.served_log import ServedLog
 from kraftlake.server.controller.topic_handlers import TOPIC_HANDLERS
+from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.node_life import NodeLife
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler
@@ -74,10 +77,17 @@ class ControllerServer(NodeLife):
     controller writes it.
     """
 
-    def __init__(self, config: ControllerServerConfig, *, stop: threading.Event, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: ControllerServerConfig,
+        *,
+        stop: threading.Event,
+        clock: Clock | None = None,
+        metrics: MetricsAddress | None = None,
+    ) -> None:
         log = get_logger(__name__).bind(controller=config.node_id)
         named, unheeded = f"Controller {config.node_id}", config.without_effect
-        super().__init__(named, without_effect=unheeded, stop=stop, clock=clock, log=log)
+        super().__init__(named, without_effect=unheeded, stop=stop, clock=clock, log=log, metrics=metrics)
         self._config = config
         self._faults = LoggingFaultHandler("controller")
         self.node: ControllerNode | None = None
@@ -124,6 +134,17 @@ class ControllerServer(NodeLife):
                 )
         return True
 
+    def unready(self) -> str | None:
+        """See NodeLife."""
+        node = self.node
+        if node is None:
+            return "it is starting, or waits for the end of another process of its id"
+        if node.controller.is_active:
+            return None
+        if not node.view.published.is_set():
+            return "it has not replayed the log yet"
+        return "no controller leads the log" if node.view.leader_id < 0 else None
+
     def _serve(self, log: MetadataLog, stack: ExitStack) -> None:
         config, cluster_id = self._config, log.cluster_id or ""
         view = QuorumView()
@@ -157,6 +178,10 @@ class ControllerServer(NodeLife):
         registrar = Registrar(node, self._registration(node.listeners), listener=config.listeners[0].name, end=self.end)
         stack.callback(registrar.close)
         registrar.start()
+        if self._metrics is not None:
+            lakes = LakeMeters({config.lake: config.lake}, self._clock)
+            lakes.register(self.registry)
+            stack.callback(lakes.run_alongside())
         watch = LeaderWatch(node, listener=config.listeners[0].name)
         stack.callback(watch.close)
         watch.start()
@@ -183,6 +208,8 @@ class ControllerServer(NodeLife):
         lake, clock, faults = self._config.lake, self._clock, self._faults
         loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
         emitter = LakeSnapshotEmitter(lake, clock)
+        if self._metrics is not None:
+            publishers.append(register_controller(self.registry, node, loader, emitter, clock))
 
         def emit(image: MetadataImage, quorum: QuorumState) -> None:
             if node.controller.is_active:  # all controllers share one lake

@@ -9,6 +9,7 @@ import attrs
 
 from kraftlake.controller.quorum.quorum_controller_metrics import QuorumControllerMetrics
 from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
+from kraftlake.publisher.health_counter import HealthCounter
 from kraftlake.publisher.snapshot_generator import SnapshotEmitterMetrics
 from kraftlake.replay.loader.loader_metrics import MetadataLoaderMetrics
 from kraftlake.runtime.clock import SystemClock
@@ -46,6 +47,7 @@ def _register_controller(registry: MetricsRegistry) -> None:
     clock = SystemClock()
     QuorumControllerMetrics().register(registry, clock, session_timeout_ms=0)
     ControllerMetadataMetrics().register(registry)
+    HealthCounter().register(registry)
     SnapshotEmitterMetrics(0).register(registry, clock)
     MetadataLoaderMetrics().register(registry, clock)
 

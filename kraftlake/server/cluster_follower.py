@@ -109,12 +109,12 @@ class ClusterFollower:
             replay()
         except Exception as fault:
             self.image = None
-            self.status.counts = self.status.under_min_isr = None
+            self.status.counts = self.status.health = None
             self._log.error("not_replayed", reason=sentence_of(fault), offset=self.status.last_offset)
 
     def _changed(self, followed: FollowedImage) -> None:
         image, status = followed.image, self.status
-        status.counts, status.under_min_isr = followed.metrics.counts, followed.under_min_isr
+        status.counts, status.health = followed.metrics.counts, followed.health
         status.changed_to = image.offset
         self._log.info("replayed", offset=image.offset, epoch=image.provenance.epoch)
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 import attrs
 
 from kraftlake.image.cluster_counts import ClusterCounts
+from kraftlake.image.cluster_health import ClusterHealth
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 
 
@@ -30,7 +31,7 @@ class ClusterStatus:
 
     `end_offset` is the lake's, `timestamp` its newest record's; `fetched_ms` is the time of a controller's last answer.
     `upkeep_ms` is the time of the lake's last upkeep, `upkeep_faults` how often a part of it failed. `counts` and
-    `under_min_isr` are None without an image. `changed_to` is the last offset of a record that changed the image.
+    `health` are None without an image. `changed_to` is the last offset of a record that changed the image.
     `observer` is the current one.
     """
 
@@ -48,7 +49,7 @@ class ClusterStatus:
     upkeep_ms: int = -1
     upkeep_faults: int = 0
     counts: ClusterCounts | None = None
-    under_min_isr: int | None = None
+    health: ClusterHealth | None = None
     changed_to: int = -1
 
     @property

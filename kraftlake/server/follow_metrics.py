@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.cluster_health import HEALTH_COUNTS
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
@@ -17,12 +18,20 @@ Read = Callable[[ClusterStatus], float | None]
 def register_metrics(registry: MetricsRegistry, clusters: Sequence[ClusterStatus], clock: Clock) -> None:
     """Register `kraftlake_follow_…` for the status of the following, and the counts under Kafka's names."""
     register_following(registry, clusters, clock)
+    register_health(registry, clusters)
     for name in count_cluster(MetadataImage.EMPTY).by_metric():
         registry.gauge(
             MetricName("kafka.controller", "KafkaController", name),
             "As the cluster's controller counts it.",
             _by_cluster(clusters, lambda c, n=name: None if c.counts is None else c.counts.by_metric()[n]),  # type: ignore[misc]
         )
+
+
+def register_health(registry: MetricsRegistry, clusters: Sequence[ClusterStatus]) -> None:
+    """Register `kraftlake_cluster_…`, the counts of what is not as it should be."""
+    for name, text in HEALTH_COUNTS.items():
+        read = _by_cluster(clusters, lambda c, n=name: _of_health(c, n))  # type: ignore[misc]
+        registry.gauge(MetricName("kraftlake", "cluster", name), text, read)
 
 
 def register_following(registry: MetricsRegistry, clusters: Sequence[ClusterStatus], clock: Clock) -> None:
@@ -61,7 +70,8 @@ def _of_following(clock: Clock) -> Iterator[tuple[str, str, Read]]:
         "When the lake last had its upkeep, epoch s.",
         lambda c: _seconds(c.upkeep_ms),
     )
-    yield "under_min_isr_partitions", "Partitions with an ISR below min.insync.replicas.", lambda c: c.under_min_isr
+    of_health = "under_min_isr_partitions"
+    yield of_health, HEALTH_COUNTS[of_health], lambda c: _of_health(c, of_health)
 
 
 def _by_cluster(clusters: Sequence[ClusterStatus], read: Read) -> Callable[[], dict[Tags, float]]:
@@ -70,6 +80,10 @@ def _by_cluster(clusters: Sequence[ClusterStatus], read: Read) -> Callable[[], d
         return {tags: value for tags, value in found if value is not None}
 
     return values
+
+
+def _of_health(cluster: ClusterStatus, name: str) -> int | None:
+    return None if cluster.health is None else getattr(cluster.health, name)
 
 
 def _tags(cluster: ClusterStatus) -> Tags:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.cluster_health import ClusterHealth
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
-from kraftlake.publisher.under_min_isr import UnderMinIsrCounter
+from kraftlake.publisher.health_counter import HealthCounter
 from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.fold import loader_at
 from kraftlake.replay.loader.manifest import LoaderManifest, LogDeltaManifest, SnapshotManifest
@@ -27,7 +28,7 @@ class FollowedImage:
 
     def __init__(self, lake: str, on_change: Callable[[FollowedImage], object]) -> None:
         log = MetadataLog.open(lake)
-        self._metrics, self._under_min_isr = ControllerMetadataMetrics(), UnderMinIsrCounter()
+        self._metrics, self._health = ControllerMetadataMetrics(), HealthCounter()
         self._on_change = on_change
         reader = LakeReader(log)
         ends = [snapshot.end_offset for snapshot in reader.snapshots if snapshot.end_offset <= log.end_offset]
@@ -52,9 +53,9 @@ class FollowedImage:
         return self._metrics
 
     @property
-    def under_min_isr(self) -> int:
-        """The number of partitions under min ISR."""
-        return self._under_min_isr.count
+    def health(self) -> ClusterHealth:
+        """The counts of partitions and directories that are not as they should be."""
+        return self._health.health
 
     @property
     def timestamp(self) -> int:
@@ -73,6 +74,6 @@ class FollowedImage:
         self.whole_image = image if is_whole else None
         if isinstance(manifest, LogDeltaManifest) and attrs.evolve(before, provenance=image.provenance) == image:
             return
-        for publisher in (self._metrics, self._under_min_isr):
+        for publisher in (self._metrics, self._health):
             publisher.on_metadata_update(delta, image, manifest)
         self._on_change(self)

@@ -12,6 +12,7 @@ def test_metrics_are_those_of_the_image_at_the_same_offset() -> None:
     assert (answer["offset"], answer["epoch"]) == (image["offset"], image["epoch"])
     assert answer["metrics"]["GlobalTopicCount"] == len(image["topics"])
     assert answer["metrics"]["GlobalPartitionCount"] == len(partitions)
+    assert answer["health"]["underReplicatedPartitions"] == sum(len(p["isr"]) < len(p["replicas"]) for p in partitions)
     assert answer["metrics"]["ActiveBrokerCount"] == sum(not b["fenced"] for b in image["brokers"].values())
     for id_, counts in answer["brokers"].items():
         assert counts["led"] == sum(p["leader"] == int(id_) for p in partitions)

@@ -136,7 +136,7 @@ def metrics_of(form: Form) -> Table:
     """The controller's metrics, then the counts of each broker."""
     rows = (
         {"broker": broker, "metric": name, "value": value}
-        for broker, metrics in ({None: form["metrics"]} | form["brokers"]).items()
+        for broker, metrics in ({None: form["metrics"] | form["health"]} | form["brokers"]).items()
         for name, value in metrics.items()
     )
     return Table(("broker", "metric", "value"), rows)

@@ -28,17 +28,28 @@ _TROUBLES = {
 }
 
 
+_UNHEALTHY = {"underMinIsrPartitions": Style.BAD, "ledByFencedPartitions": Style.BAD, "offlineDirectories": Style.BAD}
+
+
 def draw_metrics(form: dict[str, Any]) -> list[RenderableType]:
-    """A row for each metric, then one for each broker."""
+    """A row for each metric and each count of what is not as it should be, then one for each broker."""
     metrics = table("metric", "value", right=("value",))
     for name, value in form["metrics"].items():
         style = _TROUBLES.get(name, Style.PLAIN) if value else Style.PLAIN
         metrics.add_row(text((name, Style.NAME)), text((f"{value:,}", style)))
+    for name, value in form["health"].items():
+        style = _UNHEALTHY.get(name, Style.WARNING) if value else Style.PLAIN
+        metrics.add_row(text((_words(name), Style.NAME)), text((f"{value:,}", style)))
     brokers = table("broker", *(words for words, _ in _KINDS.values()), right=[words for words, _ in _KINDS.values()])
     for id_, counts in form["brokers"].items():
         cells = (text((f"{counts[kind]:,}" if counts[kind] else NONE, style)) for kind, (_, style) in _KINDS.items())
         brokers.add_row(text((id_, Style.STRONG)), *cells)
     return [text(*title(form)), text(), metrics, text(), brokers]
+
+
+def _words(name: str) -> str:
+    """`underMinIsrPartitions` → `under min isr partitions`."""
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in name)
 
 
 def draw_broker_partitions(form: dict[str, Any]) -> list[RenderableType]:

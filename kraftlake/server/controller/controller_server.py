@@ -209,7 +209,7 @@ class ControllerServer(NodeLife):
         loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
         emitter = LakeSnapshotEmitter(lake, clock)
         if self._metrics is not None:
-            publishers.append(register_controller(self.registry, node, loader, emitter, clock))
+            publishers += register_controller(self.registry, node, loader, emitter, clock)
 
         def emit(image: MetadataImage, quorum: QuorumState) -> None:
             if node.controller.is_active:  # all controllers share one lake

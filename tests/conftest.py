@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
@@ -76,6 +77,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(group))
         elif not item.get_closest_marker("xdist_group") and shares_in_module(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def pytest_collection_finish() -> None:
+    """What is collected lives until the end; looking for garbage in cycles took a seventh of the time."""
+    gc.freeze()
+    gc.set_threshold(700, 10, 1_000)
 
 
 def shares_in_module(item: pytest.Item) -> bool:

@@ -16,6 +16,7 @@ from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.metrics import Gauge, MetricName, MetricsRegistry
 from kraftlake.server.broker.broker_metrics import register_broker
 from kraftlake.server.cluster_up.cluster_metrics import ClusterMetrics
+from kraftlake.server.follow_doctor import register_doctor
 from kraftlake.server.follow_metrics import register_metrics
 from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.observed_lake import TableUpdates, register_updates
@@ -75,6 +76,11 @@ FAMILIES = (
         title="Lakes",
         served_by="`kraftlake follow`, `import --follow`, `tables --follow`, `controller` and `cluster up`",
         register=LakeMeters({}, SystemClock()).register,
+    ),
+    MetricsFamily(
+        title="Findings and notices",
+        served_by="`kraftlake follow`",
+        register=lambda registry: register_doctor(registry, (), ()),
     ),
     MetricsFamily(
         title="Derived tables",

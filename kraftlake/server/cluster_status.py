@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
 import attrs
 
@@ -32,7 +34,8 @@ class ClusterStatus:
     `end_offset` is the lake's, `timestamp` its newest record's; `fetched_ms` is the time of a controller's last answer.
     `upkeep_ms` is the time of the lake's last upkeep, `upkeep_faults` how often a part of it failed. `counts` and
     `health` are None without an image. `changed_to` is the last offset of a record that changed the image.
-    `observer` is the current one.
+    `observer` is the current one. `checked_to` is the change up to which the lake was last checked, `checked_at` when
+    that was (monotonic seconds), `check_seconds` how long it took, `findings` what was found, None before the first.
     """
 
     name: str
@@ -51,6 +54,11 @@ class ClusterStatus:
     counts: ClusterCounts | None = None
     health: ClusterHealth | None = None
     changed_to: int = -1
+    checked_to: int = -1
+    checked_at: float = -1.0
+    check_seconds: float = 0.0
+    check_faults: int = 0
+    findings: Sequence[dict[str, Any]] | None = None
 
     @property
     def reconnects(self) -> int:

@@ -16,10 +16,12 @@ from kraftlake.replay.live.open_quorum import observer_of
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.metrics_address import MetricsAddress
 from kraftlake.runtime.words import in_words
+from kraftlake.server.notices.config import NotifyConfig
 
-_SECTIONS: Final = ("clusters", "metrics")
+_SECTIONS: Final = ("clusters", "metrics", "notify")
 _OF_CLUSTER: Final = ("bootstrap", "command-config", "lake", "tables")
 _OF_METRICS: Final = ("host", "port", "insecure")
+_OF_NOTIFY: Final = ("url", "exec", "queue")
 _MISSING: Final = object()
 
 
@@ -40,10 +42,11 @@ class ClusterConfig:
 
 @attrs.frozen(kw_only=True)
 class FollowConfig:
-    """The clusters to follow, and the address that serves metrics; no metrics are served if `metrics` is None."""
+    """The clusters to follow, the address that serves metrics, and the receivers of findings; None for neither."""
 
     clusters: tuple[ClusterConfig, ...]
     metrics: MetricsAddress | None = None
+    notify: NotifyConfig | None = None
 
 
 def read_follow_config(path: str | os.PathLike[str]) -> FollowConfig:
@@ -67,7 +70,17 @@ def read_follow_config(path: str | os.PathLike[str]) -> FollowConfig:
     clusters = tuple(_cluster(str(file), folder, name, values) for name, values in sections.items())
     _check_lakes(str(file), clusters)
     metrics = root.take("metrics", _is_table, "a section", default=None)
-    return FollowConfig(clusters=clusters, metrics=None if metrics is None else _metrics(str(file), metrics))
+    notify = root.take("notify", _is_table, "a section", default=None)
+    return FollowConfig(
+        clusters=clusters,
+        metrics=None if metrics is None else _metrics(str(file), metrics),
+        notify=None if notify is None else _notify(str(file), folder, notify),
+    )
+
+
+def queue_beside(file: str | os.PathLike[str]) -> str:
+    """The folder of the queues of notices, where none is named: beside the file."""
+    return f"{Path(file).absolute()}.notices"
 
 
 def _cluster(file: str, folder: Path, name: str, values: Any) -> ClusterConfig:
@@ -126,6 +139,20 @@ def _metrics(file: str, values: Mapping[str, Any]) -> MetricsAddress:
             f"password: add insecure = true if that is meant"
         )
     return metrics
+
+
+def _notify(file: str, folder: Path, values: Mapping[str, Any]) -> NotifyConfig:
+    section = _Section(f"{file}, [notify]", values, _OF_NOTIFY)
+    url = section.take("url", _is_text, "a URL", default=None)
+    command = section.take("exec", _is_text, "a program and its words", default=None)
+    if url is None and command is None:
+        raise section.fault("there is no receiver: give url or exec")
+    queue = section.take("queue", _is_text, "a folder", default=queue_beside(file))
+    made: NotifyConfig = section.check(
+        "exec" if url is None else "url",
+        lambda: NotifyConfig(url=url, command=command, queue=str(folder / queue)),
+    )
+    return made
 
 
 class _Section:

@@ -12,11 +12,13 @@ from kraftlake.runtime.metrics import MetricsRegistry
 from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.server.cluster_status import FollowState
 from kraftlake.server.follow_config import FollowConfig
+from kraftlake.server.follow_doctor import FollowDoctor, register_doctor
 from kraftlake.server.follow_metrics import register_metrics
 from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.lake_worker import LakeWorker
 
 _UPKEEP_SECONDS = 60.0
+_DELIVERY_SECONDS = 3.0
 _NAMED = 5
 """The number of clusters that an answer on health names."""
 
@@ -40,12 +42,16 @@ class FollowService:
         self.registry = MetricsRegistry()
         self._config = config
         self._followers = [ClusterFollower(cluster, stop=stop, clock=clock) for cluster in config.clusters]
+        self._stop = stop
+        self._threads: list[threading.Thread] = []
         lakes = LakeMeters({cluster.name: cluster.lake for cluster in config.clusters}, clock)
         self._worker = LakeWorker(self._followers, lakes, stop=stop, clock=clock, interval=upkeep_seconds)
-        self._threads: list[threading.Thread] = []
-        self._stop = stop
+        self._notifiers = [] if config.notify is None else config.notify.open()
+        self._doctor = FollowDoctor(self._followers, self._notifiers, stop=stop)
+        statuses = [follower.status for follower in self._followers]
         lakes.register(self.registry)
-        register_metrics(self.registry, [follower.status for follower in self._followers], clock)
+        register_metrics(self.registry, statuses, clock)
+        register_doctor(self.registry, statuses, self._notifiers)
         self._log = get_logger(__name__)
 
     def run(self) -> None:
@@ -56,13 +62,17 @@ class FollowService:
         with self._serving() as url:
             self._log.info("started", clusters=len(self._followers), metrics=url)
             work = {f"kraftlake-follow-{follower.config.name}": follower.run for follower in self._followers}
-            work["kraftlake-lakes"] = self._worker.run
+            work |= {"kraftlake-lakes": self._worker.run, "kraftlake-doctor": self._doctor.run}
             threads = [threading.Thread(target=run, name=name) for name, run in work.items()]
-            for thread in threads:
+            notices = [threading.Thread(target=one.run, args=(self._stop,), daemon=True) for one in self._notifiers]
+            for thread in (*threads, *notices):
                 thread.start()
-            self._threads = threads
+            self._threads = [*threads, *notices]
             for thread in threads:
                 thread.join()
+            for notifier, thread in zip(self._notifiers, notices, strict=True):
+                notifier.outbox.wake()
+                thread.join(_DELIVERY_SECONDS)  # what is cut short is delivered again after the next start
             self._log.info("ended")
 
     def _serving(self) -> AbstractContextManager[str | None]:

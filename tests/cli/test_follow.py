@@ -73,3 +73,15 @@ def test_a_process_follows_and_ends_in_order_at_a_signal(tmp_path: Path, end: si
         assert process.returncode == 0
     assert MetadataLog.open(tmp_path / "here").end_offset == cluster.end_offset
     assert not (tmp_path / "gone").exists()
+
+
+def test_receivers_of_findings_are_shown_without_their_secrets(tmp_path: Path) -> None:
+    file = config_in(tmp_path, "localhost:9093")
+    url = "https://me:pass@example.org/s3cret"
+    printed = run("follow", "--check", file, "--notify", url, "--exec", "/bin/page me").stdout
+    assert f"findings to https://example.org and /bin/page, from {file}.notices\n" in printed
+    form = run_json("follow", "--check", file, "--notify", url, "--queue", tmp_path / "waiting")
+    assert form["notify"] == {"queue": f"{tmp_path}/waiting", "url": "https://example.org"}
+    assert "--queue belongs to --notify" in run("follow", "--check", file, "--queue", tmp_path, code=2).stderr
+    assert "s3cret" not in fault("follow", file, "--notify", "ftp://s3cret", code=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clusters.toml"]

@@ -57,7 +57,7 @@ def test_without_a_section_no_metrics_are_served(tmp_path: Path) -> None:
         ("[clusters]\n", "there is no cluster"),
         ("clusters = 3\n", "clusters is 3: give sections"),
         ("[clusters]\neast = 3\n", "[clusters]: east is no section; write [clusters.east]"),
-        ("cluster.east.lake = 'x'\n", "the key cluster is not known; the keys are clusters and metrics"),
+        ("cluster.east.lake = 'x'\n", "the key cluster is not known; the keys are clusters, metrics and notify"),
         ("[clusters.east\n", "is no TOML"),
         (b"\xff\n", "is no TOML"),
         (EAST + EAST, "is no TOML"),
@@ -79,6 +79,10 @@ def test_without_a_section_no_metrics_are_served(tmp_path: Path) -> None:
         (EAST + "[metrics]\nport = 65536\n", "[metrics]: port is 65536: give a port"),
         (EAST + '[metrics]\nport = 1\nhost = "0.0.0.0"\n', "[metrics]: host is 0.0.0.0, which is not a loopback"),
         (EAST + '[metrics]\nport = 1\nhots = "::1"\n', "[metrics]: the key hots is not known"),
+        (EAST + "[notify]\n", "[notify]: there is no receiver: give url or exec"),
+        (EAST + "[notify]\nurl = 3\n", "[notify]: url is 3: give a URL"),
+        (EAST + '[notify]\nurl = "ftp://h"\n', "[notify]: url: The URL of --notify has to begin with https://"),
+        (EAST + '[notify]\nexec = "\'"\n', "[notify]: exec: The command of --exec can't be split into words"),
         (EAST + "metrics = 3\n", "[clusters.east]: the key metrics is not known"),
     ],
     ids=str,
@@ -93,6 +97,19 @@ def test_an_open_address_needs_a_key_that_says_insecure(tmp_path: Path) -> None:
     metrics = read_follow_config(file).metrics
     assert metrics is not None
     assert metrics.host == "0.0.0.0"
+
+
+def test_receivers_of_findings_have_their_queue_beside_the_file_and_show_no_secret(tmp_path: Path) -> None:
+    file = tmp_path / "clusters.toml"
+    file.write_text(EAST + '[notify]\nurl = "https://me:pass@example.org/s3cret"\nexec = "/bin/page --loud"\n')
+    notify = read_follow_config(file).notify
+    assert notify is not None
+    assert notify.to_json() == {
+        "queue": f"{tmp_path}/clusters.toml.notices", "url": "https://example.org", "exec": "/bin/page",
+    }  # fmt: skip
+    assert "s3cret" not in repr(notify)
+    file.write_text(f'{EAST}[notify]\nexec = "true"\nqueue = "waiting"\n')
+    assert (read_follow_config(file).notify or notify).queue == str(tmp_path / "waiting")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

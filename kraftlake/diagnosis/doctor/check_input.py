@@ -54,6 +54,7 @@ class CheckInput:
 
     `replay` has its image, at the requested offset or the last one before `stopped`, the fault that stops the replay;
     None where there is no image at all. `as_asked` says that an offset was requested, so that commands have to name it.
+    `thorough` is that of `diagnose`.
     """
 
     sources: tuple[str, ...]
@@ -66,6 +67,7 @@ class CheckInput:
     as_asked: bool
     folders: tuple[BrokerFolders, ...] = ()
     window_ms: int = WINDOW_MS
+    thorough: bool = True
 
     @property
     def image(self) -> MetadataImage:
@@ -91,7 +93,9 @@ class CheckInput:
     @cached_property
     def timeline(self) -> Timeline:
         """The timeline of the image's troubles: since when each of them lasts."""
-        return read_timeline(self.source, self.image, recent_ms=self.recent_begin, window_ms=self.window_begin)
+        return read_timeline(
+            self.source, self.image, recent_ms=self.recent_begin, window_ms=self.window_begin, thorough=self.thorough
+        )
 
     @property
     def read_from(self) -> str:

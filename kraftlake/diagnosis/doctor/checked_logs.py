@@ -34,17 +34,27 @@ class CheckedLog:
 
 
 def checked_logs(
-    paths: Sequence[str], quorum: QuorumReport, config_words: Sequence[str], progress: Progress | None
+    paths: Sequence[str],
+    quorum: QuorumReport,
+    config_words: Sequence[str],
+    progress: Progress | None,
+    *,
+    verifies: bool = True,
 ) -> tuple[tuple[CheckedLog, ...], CheckedLog]:
     """The logs at the paths of a report, and the one of them that goes furthest.
 
-    `config_words` are the words of a command line that are needed to query a live quorum.
+    `config_words` are the words of a command line that are needed to query a live quorum. Without `verifies` they have
+    no reports.
     """
     logs: list[CheckedLog] = []
     of_copies: list[CheckedLog] = []
     for path in paths:
         live = [copy for copy in quorum.copies if copy.fetching is not None and copy.path == path]
-        some = [_of_quorum(live[0], config_words, progress)] if live else list(_in_files(path, progress))
+        some = (
+            [_of_quorum(live[0], config_words, progress)]
+            if live
+            else list(_in_files(path, progress, verifies=verifies))
+        )
         logs += some
         of_copies += some * max(1, len(live))  # the log of a quorum is that of all its nodes
     return tuple(logs), of_copies[quorum.copies.index(quorum.furthest)]
@@ -58,7 +68,7 @@ def _of_quorum(copy: LogCopy, config_words: Sequence[str], progress: Progress | 
     return _verified(CheckedLog(path=copy.path, words=(copy.path, *config_words)), source, progress)
 
 
-def _in_files(path: str, progress: Progress | None) -> Iterator[CheckedLog]:
+def _in_files(path: str, progress: Progress | None, *, verifies: bool) -> Iterator[CheckedLog]:
     """The logs that a path holds, in the order in which `describe_quorum` has their copies."""
     try:
         nodes = () if is_lake(path) else node_files(path)
@@ -66,17 +76,17 @@ def _in_files(path: str, progress: Progress | None) -> Iterator[CheckedLog]:
         yield CheckedLog(path=path, words=(path,), fault=str(fault))
         return
     if len(nodes) <= 1:
-        yield _checked(CheckedLog(path=path, words=(path,)), None, progress)
+        yield _checked(CheckedLog(path=path, words=(path,)), None, progress, verifies=verifies)
         return
     for node in nodes:
         id_ = node.properties.node_id
         chosen = () if node.archive is None or id_ is None else ("--node", str(id_))
         words = (node.archive or node.folder, *chosen)
-        yield _checked(CheckedLog(path=node.folder, words=words), node, progress)
+        yield _checked(CheckedLog(path=node.folder, words=words), node, progress, verifies=verifies)
 
 
-def _checked(log: CheckedLog, node: NodeFiles | None, progress: Progress | None) -> CheckedLog:
-    """Open a log, one of several of a path where `node` is given, and verify it."""
+def _checked(log: CheckedLog, node: NodeFiles | None, progress: Progress | None, *, verifies: bool) -> CheckedLog:
+    """Open a log, one of several of a path where `node` is given, and verify it if `verifies`."""
     try:
         if node is None:
             source = LogSource.open(log.path)
@@ -85,7 +95,7 @@ def _checked(log: CheckedLog, node: NodeFiles | None, progress: Progress | None)
             source = LogSource(reader, reader.kind, node.folder, node.properties.cluster_id)
     except CorruptDataError as fault:
         return attrs.evolve(log, fault=str(fault))
-    return _verified(log, source, progress)
+    return _verified(log, source, progress) if verifies else attrs.evolve(log, source=source)
 
 
 def _verified(log: CheckedLog, source: LogSource, progress: Progress | None) -> CheckedLog:

@@ -95,6 +95,7 @@ def diagnose(
     window: timedelta = timedelta(milliseconds=WINDOW_MS),
     checks: Sequence[Check] = CHECKS,
     progress: Progress | None = None,
+    thorough: bool = True,
 ) -> Diagnosis:
     """Check a cluster: one source, or those of all remaining nodes; of all their logs the furthest is used.
 
@@ -105,7 +106,9 @@ def diagnose(
     `at` is the offset or time to check, None for the end of the log. `log_dirs` are log directories of brokers, which
     are compared with the image. Fencings, elections and ISR changes are counted in the `window` before the image. A
     damaged log is checked as far as it can be replayed. For logs of two histories no image is checked: the advice would
-    hold for only one of them. `progress` is called while logs are fetched and verified.
+    hold for only one of them. `progress` is called while logs are fetched and verified. Without `thorough` no log is
+    verified, and the past is read from the newest snapshot before the recent time on, so that the cost is that of what
+    a day adds; since when a finding holds is unknown then where that is longer.
 
     Raises UsageError where the sources are of several clusters or a log directory is of another or names no broker,
     NotASourceError where one of them is not a source, NodeError where a quorum does not answer, OffsetError where `at`
@@ -119,7 +122,7 @@ def diagnose(
     quorum = describe_quorum(paths, cluster_id=cluster_id, command_config=command_config, progress=progress)
     config_words = () if command_config is None else ("--command-config", *path_texts([command_config]))
     config_words += () if cluster_id is None else ("--cluster-id", cluster_id)
-    logs, furthest = checked_logs(paths, quorum, config_words, progress)
+    logs, furthest = checked_logs(paths, quorum, config_words, progress, verifies=thorough)
     source = furthest.source
     if source is None:
         raise CorruptDataError(furthest.fault or "")
@@ -135,6 +138,7 @@ def diagnose(
         stopped=stopped,
         as_asked=at is not None,
         window_ms=window // timedelta(milliseconds=1),
+        thorough=thorough,
         folders=() if replay is None else tuple(_compared(replay.image, log_dirs, known)),
     )
     asked = [check for check in checks if not (quorum.rivals and check.of_image)]

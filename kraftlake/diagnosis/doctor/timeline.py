@@ -47,16 +47,19 @@ class Timeline:
     begin: int | None = None
 
 
-def read_timeline(source: LogSource, image: MetadataImage, *, recent_ms: int, window_ms: int) -> Timeline:
+def read_timeline(
+    source: LogSource, image: MetadataImage, *, recent_ms: int, window_ms: int, thorough: bool = True
+) -> Timeline:
     """Read the log of a source up to the offset of its image.
 
     The recent time begins at `recent_ms`, the window of the counts at `window_ms` (epoch ms).
 
     A log with damage or a gap is read from the newest snapshot after it, and a snapshot file has no past at all.
+    Without `thorough` a log is read from the newest snapshot before the recent time.
     """
     now = concerned_in(image)
     at = image.provenance.offset
-    begins = _begins(source, at)
+    begins = _begins(source, at) if thorough else _recent_begins(source, at, recent_ms)
     is_sound = not any(broken.first <= at for broken in source.broken_ranges)
     for begin in begins:
         with suppress(KraftlakeError):
@@ -74,6 +77,18 @@ def _begins(source: LogSource, at: int) -> list[int]:
     last_gap = max((broken.last for broken in source.broken_ranges if broken.first <= at), default=-1)
     begins = sorted(begin for begin in {*ends, *([0] if has_beginning(source.reader) else [])} if begin > last_gap)
     return begins[:1] + begins[1:][-1:]
+
+
+def _recent_begins(source: LogSource, at: int, recent_ms: int) -> list[int]:
+    """The offset from which the recent time is known, then the highest from which the log can be read up to `at`."""
+    early = [
+        snapshot.end_offset
+        for snapshot in usable_snapshots(source.reader)
+        if source.start_offset <= snapshot.end_offset <= at + 1
+        and 0 <= snapshot.last_contained_log_timestamp <= recent_ms
+    ]
+    begins = _begins(source, at)
+    return [early[-1], *(begin for begin in begins[-1:] if begin > early[-1])] if early else begins
 
 
 def _read(

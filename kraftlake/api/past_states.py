@@ -62,20 +62,23 @@ class UndoableSource(LogSource):
         topics: Iterable[str] = (),
         kinds: Iterable[str] = (),
         assignments: bool = False,
+        throttle: int | None = None,
         lenient: bool = False,
     ) -> UndoPlan:
         """The plan that brings the state at a moment back, from that at `at` (None is the end): `kraftlake undo`.
 
         `topics` (names or shell patterns) and `kinds` (`topic`, `config`, `acl`, `quota`, `scram`, `feature`) select
-        what is undone, by default all but internal topics. `assignments` also moves partitions back. The plan is a
-        value: nothing is changed before its `apply`. Raises OffsetError where `to` is later than `at`, NoSuchThingError
-        for a topic that neither state has, else as `image`.
+        what is undone, by default all but internal topics. `assignments` also moves partitions back, each broker at
+        most `throttle` bytes a second, 50 MB by default. The plan is a value: nothing is changed before its `apply`.
+        Raises OffsetError where `to` is later than `at`, NoSuchThingError for a topic that neither state has, else as
+        `image`.
         """
         import attrs
 
         from kraftlake.api.undo_plan import UndoPlan
         from kraftlake.diagnosis.drift.selection import KINDS
         from kraftlake.diagnosis.undo.planning import plan_undo
+        from kraftlake.diagnosis.undo.throttle import RATE
 
         words = several(kinds, "a list of kinds")
         for one in words:
@@ -83,6 +86,6 @@ class UndoableSource(LogSource):
                 raise UsageError(f"{one!r} is no kind of what can be undone: these are {', '.join(KINDS)}.")
         plan = plan_undo(
             self, self.offset_at(to), self.offset_at(at), topics=several(topics, "a list of topics"), kinds=words,
-            assignments=assignments, lenient=lenient,
+            assignments=assignments, throttle=throttle or RATE, lenient=lenient,
         )  # fmt: skip
         return UndoPlan(source=self, **attrs.asdict(plan, recurse=False))

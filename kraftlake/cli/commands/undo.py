@@ -39,6 +39,12 @@ _COLUMNS = ("step", "class", "action", "path", "field", "before", "after", "undo
     help=f"Only this: {', '.join(_KINDS)}. Repeatable, or A,B.",
 )
 @option("--assignments", is_flag=True, help="Also move partitions back to the brokers that they had.")
+@option(
+    "--throttle",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="With --assignments: what a broker sends or takes in a second for these moves, by default 50000000.",
+)
 @option("--as", "way", type=click.Choice(_WAYS), default=_TEXT, show_default=True, help="As text, or as commands.")
 @option(
     "--plan",
@@ -57,6 +63,7 @@ def undo(
     topics: tuple[str, ...],
     kinds: tuple[str, ...],
     assignments: bool,
+    throttle: int | None,
     way: str,
     file: str | None,
     what_if: bool,
@@ -92,8 +99,11 @@ def undo(
         kraftlake undo lake --plan plan.json --apply --on b1:9092 --destructive
     """
     from kraftlake.diagnosis.undo.planning import plan_undo
+    from kraftlake.diagnosis.undo.throttle import RATE
     from kraftlake.protocol.address import are_addresses
 
+    if throttle is not None and not assignments:
+        raise click.UsageError("--throttle is of partitions that move back: give --assignments, too.")
     if way == _COMMANDS and (apply or what_if):
         raise click.UsageError("--as commands prints a plan: leave --apply and --what-if out.")
     on = quorum or (source if are_addresses(source) else None)
@@ -108,7 +118,7 @@ def undo(
         with call.suggest_lenient():
             plan = plan_undo(
                 opened, opened.offset_at(then), opened.offset_at(call.at),
-                topics=topics, kinds=kinds, assignments=assignments, lenient=not call.strict,
+                topics=topics, kinds=kinds, assignments=assignments, throttle=throttle or RATE, lenient=not call.strict,
             )  # fmt: skip
         if target is not None:
             _write(call, plan, target)

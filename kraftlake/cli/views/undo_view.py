@@ -97,6 +97,7 @@ _OUTCOMES = {
     "applied": ("✓ applied", Style.GOOD),
     "already": ("✓ already so", Style.QUIET),
     "skipped": ("– ", Style.WARNING),
+    "waits": ("… ", Style.QUIET),
 }
 
 

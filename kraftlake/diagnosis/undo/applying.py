@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -12,6 +12,7 @@ import attrs
 from kraftlake.diagnosis.drift.comparison import Drift, compare
 from kraftlake.diagnosis.drift.description import ClusterDescription
 from kraftlake.diagnosis.drift.selection import selected_changes
+from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.undo.current import Progress, is_hidden, other_values, progress_of
 from kraftlake.diagnosis.undo.journal import Journal
 from kraftlake.diagnosis.undo.plan import Plan
@@ -24,7 +25,7 @@ from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.redaction import REDACTED
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import KraftlakeError
-from kraftlake.runtime.words import shown
+from kraftlake.runtime.words import counted, shown
 
 T = TypeVar("T")
 
@@ -46,13 +47,19 @@ class Cluster(Protocol):
     def whole(self) -> ClusterDescription:
         """The whole cluster."""
 
+    def moving(self) -> Mapping[str, Sequence[int]]:
+        """The partitions that move, such as `orders-0`, with the brokers that they wait for and that do not run."""
+
     def node_of(self, step: Step) -> Address | None:
         """The node that alone takes the request of a step; None for a step that any node takes."""
 
 
 @attrs.frozen(kw_only=True)
 class Taken:
-    """What came of a step: `applied`, `already` (the cluster was so), or `skipped`, with the reason."""
+    """What came of a step: `applied`, `already` (the cluster was so), or `skipped`, with the reason.
+
+    `waits` precedes these where a step waits for partitions that move.
+    """
 
     number: int
     step: Step
@@ -165,12 +172,33 @@ class Application:
         if why_not:
             taken = Taken(number=number, step=step, outcome="skipped", reason=why_not)
         else:
+            if self._plan.assignments and step.ends_throttle:
+                self._until_moved(number, step)
             is_new = self._until_done(number, step)
             taken = Taken(number=number, step=step, outcome="applied" if is_new else "already")
             if is_new:
                 self._pace.sleep(1 / self._pace.rate)
         self._tell(taken)
         return taken
+
+    def _until_moved(self, number: int, step: Step) -> None:
+        """Wait until no partition moves, as long as the brokers run that they move to. Raises ApplyError."""
+        told, deadline = 0, self._pace.seconds() + self._pace.patience
+        while moving := self._patiently(self._cluster.moving):
+            if len(moving) != told:
+                told = len(moving)
+                of = f"{counted(told, 'partition')} {'moves' if told == 1 else 'move'}"
+                self._tell(Taken(number=number, step=step, outcome="waits", reason=of))
+            stuck = next(((name, brokers) for name, brokers in sorted(moving.items()) if brokers), None)
+            if stuck is None:
+                deadline = self._pace.seconds() + self._pace.patience
+            elif self._pace.seconds() > deadline:
+                waits = f"{stuck[0]} moves to {broker_words(stuck[1])}, which {'does' if len(stuck[1]) == 1 else 'do'}"
+                raise ApplyError(
+                    f"Step {number} ({shown(step.path)}): {waits} not run; the throttle stays until then. Run the same "
+                    "command again to go on."
+                )
+            self._pace.sleep(_PAUSE_SECONDS)
 
     def _until_done(self, number: int, step: Step) -> bool:
         """Take a step until the cluster shows it; returns whether a request was sent.

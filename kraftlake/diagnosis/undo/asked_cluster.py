@@ -143,13 +143,19 @@ class AskedCluster:
             )
         return found
 
+    def moving(self) -> Mapping[str, Sequence[int]]:
+        """The partitions that move, with the brokers that they wait for and that do not run. Raises NodeError."""
+        response, running = self._reassignments(), self._addresses()
+        self._check(response.error_code, "the reassignments under way", "Describe on the cluster")
+        return {
+            f"{topic.name}-{one.partition_index}": [int(id_) for id_ in one.adding_replicas if id_ not in running]
+            for topic in response.topics
+            for one in topic.partitions
+        }
+
     def _leaving(self) -> Mapping[tuple[str, int], frozenset[int]]:
         """The replicas that reassignments under way take away, by topic and partition."""
-
-        def request(module: Any) -> Any:
-            return module.ListPartitionReassignmentsRequest(timeout=request_timeout(), topics=None)
-
-        response = self._client.ask("list_partition_reassignments", range(1), request)
+        response = self._reassignments()
         if Answer.of(response.error_code).is_denied:
             return {}
         self._check(response.error_code, "the reassignments under way", "Describe on the cluster")
@@ -158,6 +164,12 @@ class AskedCluster:
             for topic in response.topics
             for one in topic.partitions
         }
+
+    def _reassignments(self) -> Any:
+        def request(module: Any) -> Any:
+            return module.ListPartitionReassignmentsRequest(timeout=request_timeout(), topics=None)
+
+        return self._client.ask("list_partition_reassignments", range(1), request)
 
     def _addresses(self) -> Mapping[int, Address]:
         return {int(one.node_id): Address(one.host, int(one.port)) for one in self._metadata([]).brokers}

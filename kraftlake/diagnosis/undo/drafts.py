@@ -13,7 +13,7 @@ from kraftlake.diagnosis.leadership import broker_words
 from kraftlake.diagnosis.things import Thing
 from kraftlake.diagnosis.undo.evidence import Undone, acl_things, hashable
 from kraftlake.diagnosis.undo.risks import acl_class, config_class, quota_class
-from kraftlake.diagnosis.undo.step import Action, Step, StepChange, StepClass
+from kraftlake.diagnosis.undo.step import THROTTLES, Action, Step, StepChange, StepClass
 from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
@@ -200,20 +200,21 @@ def _configs(sides: Sides, one: DriftChange) -> Iterator[Draft]:
     if is_of_topic and resource.name not in sides.then.topics:
         return
     is_made = is_of_topic and resource.name not in sides.now.topics
-    by_class: dict[StepClass, list[StepChange]] = {}
+    by_class: dict[tuple[StepClass, bool], list[StepChange]] = {}
     undone = {}
     for change in one.change.fields:
+        ends_throttle = change.after is None and change.field in THROTTLES  # a step of its own, at the end
         class_ = (
             StepClass.SAFE if is_made else config_class(resource, change.field, sides.now.configs, sides.then.configs)
         )
         secret = change.field in one.change.secret
-        by_class.setdefault(class_, []).append(
+        by_class.setdefault((class_, ends_throttle), []).append(
             StepChange(field=change.field, before=change.before, after=change.after, secret=secret)
         )
         thing = Thing.config(resource.type_name, resource.name, change.field)
         undone[change.field] = (Undone(thing, change.after),)
     subject = {"type": resource.type_name, "name": resource.name}
-    for class_, changes in by_class.items():
+    for (class_, _), changes in by_class.items():
         yield _draft(Action.ALTER_CONFIGS, class_, one, subject, changes=tuple(changes), undone=undone)
 
 

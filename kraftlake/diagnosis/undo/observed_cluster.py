@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import attrs
 
+from kraftlake.diagnosis.doctor.replica_states import waits_for
 from kraftlake.diagnosis.drift.description import ClusterDescription, describe, describe_topic
+from kraftlake.diagnosis.trial.standing import Standing
 from kraftlake.diagnosis.undo.step import Action, Step
 from kraftlake.diagnosis.undo.subjects import acl_of
 from kraftlake.image.metadata_image import MetadataImage
@@ -53,6 +57,18 @@ class ObservedCluster:
     def whole(self) -> ClusterDescription:
         """The whole cluster as the quorum has committed it now. Raises NodeError."""
         return describe(self.image(), also=("placement",))
+
+    def moving(self) -> Mapping[str, Sequence[int]]:
+        """The partitions that move, with the brokers that they wait for and that do not run. Raises NodeError."""
+        image = self.image()
+        brokers, found = image.cluster.brokers, {}
+        for name in Standing.of(image).reassigning:
+            topic, _, number = name.rpartition("-")
+            one = image.topics.get_topic(topic)
+            assert one is not None, "it is one of the image"
+            waits = waits_for(one.partitions[int(number)])
+            found[name] = [id_ for id_ in waits if id_ not in brokers or brokers[id_].fenced]
+        return found
 
     def node_of(self, step: Step) -> None:
         """None: the controller that leads takes every step."""

@@ -20,10 +20,11 @@ _RANKS: Final = {
     Action.DELETE_ACL: 9,
     Action.DELETE_SCRAM: 11,
     Action.DELETE_TOPIC: 12,
-    Action.NONE: 14,
+    Action.NONE: 15,
 }
 _COLLIDING: Final = 1
 _DOWNGRADE: Final = 13
+_END_OF_THROTTLE: Final = 14
 
 
 def in_order(steps: Iterable[Step]) -> list[Step]:
@@ -32,7 +33,8 @@ def in_order(steps: Iterable[Step]) -> list[Step]:
     Features go up first and down last, metadata.version around the others; eligible leader replicas, which hold the
     cluster's min.insync.replicas, are given up before configs change. A topic whose name collides with that of
     one to be created (`.` and `_` are one letter to Kafka's metrics) is deleted before it. A DENY comes before an
-    ALLOW, and goes after one, so that no state between is wider than both ends.
+    ALLOW, and goes after one, so that no state between is wider than both ends. A throttle is set before partitions
+    move, and goes at the end.
     """
     listed = list(steps)
     created = {_collision(step.subject["topic"]) for step in listed if step.action is Action.CREATE_TOPIC}
@@ -52,6 +54,7 @@ def in_order(steps: Iterable[Step]) -> list[Step]:
             is_deny = step.subject["acl"]["permissionType"] == AclPermissionType.DENY
             return (base + (is_deny == (step.action is Action.DELETE_ACL)), False, step.path)
         if step.action is Action.ALTER_CONFIGS:
+            base = _END_OF_THROTTLE if step.ends_throttle else base
             return (base, step.subject["type"] == "TOPIC", step.path)
         return (base, False, step.path)
 

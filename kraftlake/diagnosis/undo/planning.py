@@ -15,6 +15,7 @@ from kraftlake.diagnosis.undo.evidence import evidence_of
 from kraftlake.diagnosis.undo.order import in_order
 from kraftlake.diagnosis.undo.plan import Plan, State
 from kraftlake.diagnosis.undo.step import Action, Step, StepChange, StepClass
+from kraftlake.diagnosis.undo.throttle import RATE, left_throttles, throttle_steps
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.queries.source import LogSource
@@ -30,27 +31,35 @@ def plan_undo(
     topics: Sequence[str] = (),
     kinds: Sequence[str] = (),
     assignments: bool = False,
+    throttle: int = RATE,
     lenient: bool = False,
 ) -> Plan:
     """The plan that brings back the state after the offset `then`, from that after `now`.
 
     `topics` (names or shell patterns) and `kinds` (words of KINDS) select what is undone, by default all but internal
-    topics. `assignments` also moves partitions back. Raises OffsetError where `then` is later than `now`,
-    NoSuchThingError for a topic that neither state has, else as `LogSource.replay`.
+    topics. `assignments` also moves partitions back, each broker at most `throttle` bytes a second. Raises OffsetError
+    where `then` is later than `now`, NoSuchThingError for a topic that neither state has, else as `LogSource.replay`.
     """
     if then > now:
         raise OffsetError(f"Offset {then} is later than {now}: a plan goes back, so give an earlier moment.")
     past, present = (source.replay(at, lenient=lenient).image for at in (then, now))
     sides = sides_of(present, past)
-    found = selected_changes(compare(sides.now, sides.then, internal=True), topics, kinds).changes
+    drift = compare(sides.now, sides.then, internal=True)
+    found = selected_changes(drift, topics, kinds).changes
+    if assignments:
+        selected = {one.path for one in found}
+        found += tuple(one for one in left_throttles(drift, topics, throttle) if one.path not in selected)
     if not found:
         _check_topics(topics, sides, then, now)
     ownerless = [one for one in found if _is_ownerless(sides, found, one)]
     found = tuple(one for one in found if one not in ownerless)
     drafts = [draft for one in found for draft in drafts_of(sides, one, assignments=assignments)]
+    steps = _proven(source, drafts, then, now, lenient=lenient)
+    if assignments:
+        steps += throttle_steps(sides, steps, throttle)
     whole = not topics and not kinds
     if whole:
-        drafts += _lost_tokens(sides)
+        steps += _lost_tokens(sides)
     return Plan(
         cluster_id=source.cluster_id,
         now=State.of(present.provenance),
@@ -58,7 +67,7 @@ def plan_undo(
         topics=tuple(topics),
         kinds=tuple(kinds),
         assignments=assignments,
-        steps=tuple(in_order(_proven(source, drafts, then, now, lenient=lenient))),
+        steps=tuple(in_order(steps)),
         notes=tuple(_notes(sides, found, ownerless, assignments=assignments, whole=whole)),
     )
 
@@ -122,16 +131,15 @@ def _is_ownerless(sides: Sides, found: Sequence[DriftChange], one: DriftChange) 
     return not any(other.change.part == "topics" and other.key == one.key.name for other in found)
 
 
-def _lost_tokens(sides: Sides) -> Iterator[Draft]:
+def _lost_tokens(sides: Sides) -> Iterator[Step]:
     """The delegation tokens that went: a new token has other keys."""
     tokens = [image.delegation_tokens.tokens for image in (sides.past, sides.present)]
     for id_ in sorted(one for one in tokens[0] if one not in tokens[1]):
         change = StepChange(field="token", before=None, after=id_)
-        step = Step(
+        yield Step(
             action=Action.NONE, step_class=StepClass.IMPOSSIBLE, path=path_of("token", id_), subject={"token": id_},
             changes=(change,), note="a new token has another id and other keys",
         )  # fmt: skip
-        yield Draft(step=step)
 
 
 def _few(names: Sequence[str]) -> str:

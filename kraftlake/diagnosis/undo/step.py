@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from kraftlake.image.json_form import Json
 from kraftlake.records.redaction import REDACTED
+
+THROTTLES: Final = frozenset(
+    f"{side}.replication.throttled.{what}" for side in ("leader", "follower") for what in ("rate", "replicas")
+)
+"""The configs of brokers and topics that slow partitions that move."""
 
 
 class StepClass(Enum):
@@ -104,6 +109,13 @@ class Step:
     def can_run(self) -> bool:
         """Whether there is a request, and all its values are known."""
         return self.action is not Action.NONE and not any(change.is_redacted for change in self.changes)
+
+    @property
+    def ends_throttle(self) -> bool:
+        """Whether the step takes a throttle away, which is for the time when no partition moves."""
+        return self.action is Action.ALTER_CONFIGS and all(
+            change.after is None and change.field in THROTTLES for change in self.changes
+        )
 
     def after(self, field: str) -> Any:
         """The value that a field gets; None for nothing, and for a field that is not changed."""

@@ -29,6 +29,9 @@ kafka() {
   "$tool" --bootstrap-server "$BOOTSTRAP" ${COMMAND_CONFIG:+--command-config "$COMMAND_CONFIG"} "$@"
 }
 """
+_MOVED: Final = (
+    "until kafka kafka-reassign-partitions.sh --list | grep -q 'No partition reassignments found'; do sleep 1; done"
+)
 _PLAIN_CONFIG: Final = re.compile(r"[\w.-]+")
 _PLAIN_VALUE: Final = re.compile(r"[\w.:/*+-]+")
 _ENTITIES: Final[Mapping[str, str]] = {
@@ -47,7 +50,11 @@ _RESOURCES: Final[Mapping[int, str]] = {
 def script_of(steps: Iterable[Step]) -> Iterator[str]:
     """The lines of a script that takes the steps; what no tool takes is a comment."""
     yield from HEAD.splitlines()
+    waits = False
     for step in steps:
+        if step.ends_throttle and not waits:
+            waits = True
+            yield _MOVED
         yield from commands_of(step)
 
 

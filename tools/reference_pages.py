@@ -24,6 +24,7 @@ from kraftlake.settings.uses import Heeded, Ignored
 from kraftlake.tables.events.events_table import EVENTS, KINDS
 from kraftlake.tables.jobs import ALL, RECORDS
 from kraftlake.tables.lake_table import TableDescription
+from kraftlake.tables.undo_table import UNDO
 from tools.commands import commands
 from tools.json_page import json_page
 from tools.served_metrics import FAMILIES, names_of
@@ -108,7 +109,7 @@ def tables_page() -> str:
 
 def table_descriptions() -> list[TableDescription]:
     """The description of every derived table."""
-    return [writer.description for job in (ALL, RECORDS) for writer in job.new_writers()]
+    return [*(writer.description for job in (ALL, RECORDS) for writer in job.new_writers()), UNDO]
 
 
 def _type(field: pa.Field) -> str:

@@ -106,6 +106,8 @@ class LakeTable:
 
     properties: ClassVar[Mapping[str, str]] = {}
     """Table properties besides those that all tables have."""
+    follows_log: ClassVar[bool] = True
+    """Whether its rows are made of the lake's log, and can be made again."""
 
     def __init__(self, description: TableDescription, lake: Location) -> None:
         self.description = description
@@ -309,7 +311,7 @@ class LakeTable:
                 description=self.description.comment,
                 schema=self.description.table_schema,
                 statistics_columns=self.description.statistics_columns,
-                configuration={SOURCE_LOG: log_id, **self.properties},
+                configuration={**({SOURCE_LOG: log_id} if self.follows_log else {}), **self.properties},
             )
         except CommitConflictError:
             return read_table(self.path)

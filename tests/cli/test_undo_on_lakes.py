@@ -8,6 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import admin as ck
 from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
 
 import kraftlake
 from tests.cli.running import run, run_json
@@ -32,6 +33,18 @@ def test_topics_configs_and_placement_come_back_over_brokers_and_controllers(tmp
                 form = json.loads(run(*undo, "--destructive", "--json", code=0).stdout)
                 assert {one["outcome"] for one in form["results"]} == {"applied"}
                 assert run_json("drift", lake, lake, "--other-at", then, "--also", "placement")["equal"]
+                asked = [line for line in map(json.loads, journal.read_text().splitlines()) if changes(line)]
+                rows = DeltaTable(str(lake / "undo")).to_pyarrow_table().sort_by("offset").to_pylist()
+                told = [(line["event"], line["number"], line["step"]["path"], line.get("error")) for line in asked]
+                assert [(row["event"], row["step"], row["path"], row["error"]) for row in rows][-len(told) :] == told
+                assert {(row["to_offset"], row["cluster_id"]) for row in rows} == {(then, line["clusterId"])}
+            assert len(rows) == 2 * len(told)
+            run("verify", lake, code=0)
+
+
+def changes(line: dict) -> bool:
+    """Whether a line of a journal is about a change, and not only a validation."""
+    return line["event"] in ("send", "answer") and line.get("of") != "validate"
 
 
 def spoil(admin: AdminClient) -> None:

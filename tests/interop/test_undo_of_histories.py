@@ -22,6 +22,8 @@ from kraftlake.diagnosis.undo.step import Action, StepClass
 from kraftlake.protocol.address import parse_addresses
 from kraftlake.protocol.quorum_client import QuorumClient
 from tests.at_least_one import at_least_one
+from tests.interop.kafka_admin import KafkaAdmin, kafka_admin
+from tests.interop.kafka_classes import KafkaClassesError
 from tests.interop.undone_nodes import AUTHORIZED, FAST, acl, delete_all_acls, done, set_configs
 from tests.kafka_node import KafkaNode, started_nodes
 from tests.waiting import wait_for
@@ -43,11 +45,26 @@ _DYNAMIC = {
 }
 
 
-class History:
-    """Makes random changes by a client of Kafka's, and reads the cluster by it."""
+ENTITIES: list[dict[str, str | None]] = [
+    {"user": "alice"}, {"user": None}, {"client-id": "c"}, {"user": "alice", "client-id": None}, {"ip": "10.0.0.9"},
+]  # fmt: skip
+FEATURES = {"transaction.version": (0, 2), "group.version": (0, 1), "eligible.leader.replicas.version": (0, 1)}
+"""The lowest and the highest level that a cluster takes."""
+EXPECTED = {*Action} - {Action.ADD_PARTITIONS}
+"""The actions of which fifty plans have at least one."""
+OTHER_CONFIGS = [
+    ("GROUP", "g-1", "consumer.session.timeout.ms", ["45000", "50000", None]),
+    ("GROUP", "g-2", "share.record.lock.duration.ms", ["20000", None]),
+    ("CLIENT_METRICS", "m", "interval.ms", ["1000", "2000", None]),
+]
 
-    def __init__(self, client: AdminClient, seed: int) -> None:
+
+class History:
+    """Makes random changes by clients of Kafka's, and reads the cluster by them."""
+
+    def __init__(self, client: AdminClient, admin: KafkaAdmin, seed: int) -> None:
         self._client = client
+        self._admin = admin
         self._random = random.Random(seed)
         self._brokers = [1, 2, 3]
 
@@ -55,9 +72,10 @@ class History:
         """Make one change that the cluster takes."""
         kinds: list[Callable[[], None]] = [
             self._create, self._create, self._delete, self._grow, self._configure, self._configure, self._allow,
-            self._allow, self._revoke, self._configure_broker, self._set_scram,
+            self._allow, self._revoke, self._configure_broker, self._set_scram, self._set_quota, self._set_feature,
+            self._configure_other, self._move,
         ]  # fmt: skip
-        with suppress(KafkaException):  # the broker that is asked may not know yet what was deleted
+        with suppress(KafkaException, KafkaClassesError):  # the broker that is asked may not know yet what was deleted
             self._random.choice(kinds)()
 
     def _topics(self) -> dict[str, Any]:
@@ -88,6 +106,15 @@ class History:
             if count < 8:
                 done(self._client.create_partitions([NewPartitions(name, count)]))
 
+    def _move(self) -> None:
+        topics = self._topics()
+        if topics:
+            name = self._random.choice(sorted(topics))
+            number = self._random.choice(sorted(topics[name].partitions))
+            count = len(topics[name].partitions[number].replicas)
+            self._admin.move(name, number, *self._random.sample(self._brokers, count))
+            wait_for(lambda: self._admin.moving() == 0)
+
     def _configure(self) -> None:
         topics = self._topics()
         if topics:
@@ -116,14 +143,30 @@ class History:
         done(self._client.delete_acls([wanted]))
 
     def _set_scram(self) -> None:
-        user = self._random.choice(USERS)
-        info = ck.ScramCredentialInfo(ck.ScramMechanism.SCRAM_SHA_256, 4096)
-        done(self._client.alter_user_scram_credentials([ck.UserScramCredentialUpsertion(user, info, b"secret")]))
+        mechanism = self._random.choice(["SCRAM-SHA-256", "SCRAM-SHA-512"])
+        self._admin.set_scram(self._random.choice(USERS), mechanism, self._random.choice([4096, 8192, None]))
+
+    def _set_quota(self) -> None:
+        entity = self._random.choice(ENTITIES)
+        key = (
+            "connection_creation_rate"
+            if "ip" in entity
+            else self._random.choice(["producer_byte_rate", "request_percentage"])
+        )
+        self._admin.set_quota(entity, key, self._random.choice([10.0, 20.0, 0.5, None]))
+
+    def _set_feature(self) -> None:
+        name = self._random.choice(sorted(FEATURES))
+        self._admin.set_feature(name, self._random.choice(FEATURES[name]))
+
+    def _configure_other(self) -> None:
+        kind, name, key, values = self._random.choice(OTHER_CONFIGS)
+        self._admin.set_config(kind, name, key, self._random.choice(values))
 
     def reading(self) -> set[tuple[Any, ...]]:
-        """Everything that the client tells: topics with their replicas, dynamic configs, ACLs."""
+        """All that the clients tell: topics with their replicas, dynamic configs, ACLs, quotas, users, features."""
         topics = self._topics()
-        told: set[tuple[Any, ...]] = set()
+        told: set[tuple[Any, ...]] = {*self._admin.read()}
         for name, topic in topics.items():
             replicas = tuple(tuple(topic.partitions[number].replicas) for number in sorted(topic.partitions))
             told.add(("topic", name, replicas))
@@ -144,7 +187,7 @@ class History:
 
     def reads(self, wanted: set[tuple[Any, ...]], partial: set[str]) -> bool:
         """Whether the client tells this, but for topics that are partial; reassignments take their time."""
-        with suppress(KafkaException):
+        with suppress(KafkaException, KafkaClassesError):
             return without_partial(self.reading(), partial) == wanted
         return False
 
@@ -158,7 +201,7 @@ def settled(history: History) -> set[tuple[Any, ...]]:
     before: set[tuple[Any, ...]] | None = None
     while True:
         now = None
-        with suppress(KafkaException):
+        with suppress(KafkaException, KafkaClassesError):
             now = history.reading()
         if now is not None and now == before:
             return now
@@ -167,16 +210,16 @@ def settled(history: History) -> set[tuple[Any, ...]]:
 
 
 def without_partial(told: set[tuple[Any, ...]], partial: set[str]) -> set[tuple[Any, ...]]:
-    return {one for one in told if not (one[0] == "topic" and one[1] in partial)}
+    return {one for one in told if f"{one[0]}/{one[1]}" not in partial}
 
 
 def test_a_random_history_is_undone_to_random_moments(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(2**32)
     roles = dict.fromkeys((1, 2, 3), "broker,controller")
-    with started_nodes(tmp_path, roles, settings=AUTHORIZED) as nodes:
+    with started_nodes(tmp_path, roles, settings=AUTHORIZED) as nodes, kafka_admin(nodes[1].bootstrap) as admin:
         node: KafkaNode = nodes[1]
         quorum = ",".join(one.controller for one in nodes.values())
-        history, moments = History(node.admin, seed), []
+        history, moments, taken = History(node.admin, admin, seed), [], set()
         for at in range(CHANGES):
             history.change()
             if at % max(1, CHANGES // (2 * MOMENTS)) == 0:
@@ -191,9 +234,11 @@ def test_a_random_history_is_undone_to_random_moments(tmp_path: Path) -> None:
             excused = {step.path for step in plan.steps if step.action is Action.NONE}
             unexcused = [one.change.describe() for one in found.left.changes if one.path not in excused]
             assert unexcused == [], f"seed {seed}, moment {number}"
-            partial = {path.removeprefix("topic/") for path in excused if path.startswith("topic/")}
-            wanted = without_partial(told, partial)
-            await_reading(history, wanted, partial, f"seed {seed}, moment {number}")
+            wanted = without_partial(told, excused)
+            await_reading(history, wanted, excused, f"seed {seed}, moment {number}")
+            taken.update((step.action, step.subject.get("type")) for step in plan.steps)
+        assert {action for action, _ in taken} >= EXPECTED, f"seed {seed}"
+        assert {kind for _, kind in taken} >= {"TOPIC", "BROKER", "GROUP", "CLIENT_METRICS"}, f"seed {seed}"
 
 
 @pytest.mark.parametrize("over", ["bootstrap", "controller"])

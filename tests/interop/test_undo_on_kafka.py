@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,9 +24,19 @@ from tests.cli.running import run
 from tests.diagnosis.undo.test_tool_commands import told_by_script
 from tests.docs.undo_page import PAGE, SHOWN, printed_on, timeless
 from tests.interop.kafka_tools import KafkaTools
-from tests.interop.undone_nodes import AUTHORIZED, FAST, acl, clean, delete_all_acls, done, set_configs
+from tests.interop.undone_nodes import (
+    AUTHORIZED,
+    FAST,
+    acl,
+    await_lines,
+    clean,
+    delete_all_acls,
+    done,
+    ended,
+    set_configs,
+    started,
+)
 from tests.kafka_node import KafkaNode, started_node
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -126,31 +134,20 @@ def test_the_command_goes_on_after_kill_9_and_ends_equal(node: KafkaNode, tmp_pa
     then = kraftlake.open(node.controller).end_offset - 1
     delete_all_acls(client)
     journal = tmp_path / "journal"
-    words = [
-        "undo", node.controller, "--to", str(then), "--kind", "acl", "--apply", "--access", "--yes",
-        "--journal", str(journal), "--rate", "20",
-    ]  # fmt: skip
+    words = (
+        "undo", node.controller, "--to", then, "--kind", "acl", "--apply", "--access", "--yes", "--journal", journal,
+        "--rate", 20,
+    )  # fmt: skip
     killed = 0
     for steps in KILLED_AFTER:
-        with started(words) as process:
+        with started(*words) as process:
             await_lines(journal, '"read back"', steps)
             process.kill()
         killed += process.returncode == -9
-    with started(words) as ended:
-        printed = ended.communicate(timeout=120)[0]
-    assert ended.returncode == 0, printed
+    printed = ended(*words, code=0)
     assert "equal: the cluster, read back whole, is what it was" in printed
     assert source_says(node, then) == []
     assert killed == len(KILLED_AFTER)
-
-
-def started(words: list[str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "kraftlake", *words]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def await_lines(journal: Path, text: str, count: int) -> None:
-    wait_for(lambda: journal.exists() and journal.read_text().count(text) >= count)
 
 
 def test_a_value_that_somebody_else_has_set_ends_the_command(node: KafkaNode, tmp_path: Path) -> None:

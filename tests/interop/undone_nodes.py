@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import admin as ck
@@ -9,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from kraftlake.diagnosis.undo.applying import Pace
 from tests.kafka_node import KafkaNode
+from tests.waiting import wait_for
 
 AUTHORIZED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -54,3 +58,22 @@ def clean(node: KafkaNode) -> None:
     if names:
         done(client.delete_topics(names))
     delete_all_acls(client)
+
+
+def started(*words: object) -> subprocess.Popen[str]:
+    """A command of kraftlake in a process of its own."""
+    command = [sys.executable, "-m", "kraftlake", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def ended(*words: object, code: int) -> str:
+    """What a command prints, which ends with this exit code."""
+    with started(*words) as process:
+        printed = process.communicate(timeout=180)[0]
+    assert process.returncode == code, printed
+    return printed
+
+
+def await_lines(journal: Path, text: str, count: int) -> None:
+    """Wait until a journal has this text in so many lines."""
+    wait_for(lambda: journal.exists() and journal.read_text().count(text) >= count)

@@ -212,7 +212,7 @@ class Application:
             deadline  # a broker that learns of a change may tell, for a moment, where a value is from and not which
         )
         while True:
-            why = "the cluster has accepted the change, and does not show it"
+            why = "the cluster has accepted the change, and does not show it."
             try:
                 described = self._cluster.read(step)
                 progress = progress_of(described, step)
@@ -229,9 +229,9 @@ class Application:
                     continue
             except NodeError as fault:
                 self._note(number, step, "no answer", error=str(fault))
-                why = str(fault).rstrip(".")
+                why = str(fault)
             if self._pace.seconds() > deadline:
-                raise ApplyError(f"Step {number} ({shown(step.path)}): {why}. Run the same command again to go on.")
+                raise ApplyError(f"Step {number} ({shown(step.path)}): {why} Run the same command again to go on.")
             self._pace.sleep(_PAUSE_SECONDS)
 
     def _send(self, number: int, step: Step, *, validate_only: bool = False) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -15,11 +15,12 @@ _MODE: Final = 0o600
 
 
 class Journal:
-    """Appends lines to a file, which no other process may append to meanwhile."""
+    """Appends lines to a file, which no other process may append to meanwhile; `also` gets each line after it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, also: Callable[[Mapping[str, Any]], object] = lambda _: None) -> None:
         """Open or create the file. Raises EnvironmentFaultError, UsageError where another process has it."""
         self.path = path
+        self._also = also
         try:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _MODE)
         except OSError as fault:
@@ -43,3 +44,4 @@ class Journal:
             os.fsync(self._descriptor)
         except OSError as fault:
             raise EnvironmentFaultError(f"{self.path} can't be written: {fault.strerror or fault}.") from fault
+        self._also(line)

@@ -125,7 +125,7 @@ def _reassign(step: Step) -> list[str]:
         {"topic": step.subject["topic"], "partition": int(change.field), "replicas": change.after}
         for change in step.changes
     ]
-    command = _line("kafka-reassign-partitions.sh --execute --reassignment-json-file /dev/stdin")
+    command = _line("kafka-reassign-partitions.sh --execute --additional --reassignment-json-file /dev/stdin")
     return _with_input(command, [json.dumps({"version": 1, "partitions": moves})])
 
 

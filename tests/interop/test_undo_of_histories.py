@@ -153,7 +153,7 @@ class History:
             if "ip" in entity
             else self._random.choice(["producer_byte_rate", "request_percentage"])
         )
-        self._admin.set_quota(entity, key, self._random.choice([10.0, 20.0, 0.5, None]))
+        self._admin.set_quota(entity, key, self._random.choice([10.0, 20.0, 30.0, None]))
 
     def _set_feature(self) -> None:
         name = self._random.choice(sorted(FEATURES))

@@ -142,7 +142,7 @@ def _write(call: Call, plan: Plan, target: Path) -> None:
     from kraftlake.diagnosis.undo.plan_file import write_plan
 
     write_plan(target, plan, show_secrets=call.show_secrets)
-    hidden = sum(change.secret for step in plan.steps for change in step.changes)
+    hidden = any(change.secret for step in plan.steps if "name" in step.subject for change in step.changes)
     if hidden and not call.show_secrets:
         call.terminal.warn(f"{target} has sensitive configs as (redacted): --show-secrets writes them")
 

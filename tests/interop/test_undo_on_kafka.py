@@ -13,8 +13,9 @@ from confluent_kafka import admin as ck
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 import kraftlake
+from kraftlake.cli.views.undo_view import AppliedView
 from kraftlake.diagnosis.undo.apply_plan import apply_plan
-from kraftlake.diagnosis.undo.applying import ApplyError
+from kraftlake.diagnosis.undo.applying import ApplyError, Taken
 from kraftlake.diagnosis.undo.journal import Journal
 from kraftlake.diagnosis.undo.step import Action, StepClass
 from kraftlake.protocol.describe import OtherClusterError
@@ -167,6 +168,29 @@ def test_a_value_that_somebody_else_has_set_ends_the_command(node: KafkaNode, tm
         apply_plan(other, source, node.bootstrap, journal=tmp_path / "journal", pace=FAST)
     with Journal(tmp_path / "journal"), pytest.raises(UsageError, match="Another undo writes to"):
         apply_plan(plan, source, node.bootstrap, journal=tmp_path / "journal", pace=FAST)
+
+
+def test_another_tool_that_keeps_its_own_state_is_found_by_reading_back(
+    node: KafkaNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean(node)
+    client = node.admin
+    done(client.create_topics([NewTopic("orders", 1, 1, config={"retention.ms": "600000"})]))
+    then = kraftlake.open(node.controller).end_offset - 1
+    set_configs(client, ck.ResourceType.TOPIC, "orders", retention_ms="700000")
+    step = AppliedView.step
+
+    def kept(view: AppliedView, taken: Taken) -> None:
+        step(view, taken)
+        set_configs(client, ck.ResourceType.TOPIC, "orders", retention_ms="700000")
+
+    monkeypatch.setattr(AppliedView, "step", kept)
+    words = ("undo", node.controller, "--to", then, "--apply", "--destructive", "--yes", "--journal", tmp_path / "j")
+    lines = run(*words, code=3, width=200).stdout.splitlines()
+    assert "1 entry still differs:" in lines[-3]
+    assert lines[-2].split("  ")[-1] == (
+        "it was as wanted, and was changed again: another tool may keep its own state there"
+    )
 
 
 def test_what_the_cluster_refuses_is_told_before_anything_is_changed(node: KafkaNode, tmp_path: Path) -> None:

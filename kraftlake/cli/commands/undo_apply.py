@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kraftlake.diagnosis.undo.step import Step, StepClass
 
 _MOVED = "its replicas are on other brokers: --assignments moves them back"
+_CHANGED_BACK = "it was as wanted, and was changed again: another tool may keep its own state there"
 _SECTION = "Applying a plan"
 
 apply_options: Decorator = together(
@@ -85,7 +86,8 @@ def apply_plan_of(
         plan, source, on, journal=Path(name), classes=classes, command_config=call.command_config,
         pace=Pace(rate=rate), tell=view.step if view is not None else lambda _: None, warn=call.terminal.warn,
     )  # fmt: skip
-    reasons = {one.path: _MOVED for one in found.left.changes if one.change.part == "topics" and not plan.assignments}
+    reasons = {one.step.path: _CHANGED_BACK for one in found.steps if one.outcome != "skipped"}
+    reasons |= {one.path: _MOVED for one in found.left.changes if one.change.part == "topics" and not plan.assignments}
     reasons |= {one.step.path: one.reason for one in found.steps if one.outcome == "skipped"}
     form = plan.to_json(show_secrets=call.show_secrets) | {
         "journal": name,

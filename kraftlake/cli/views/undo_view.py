@@ -121,10 +121,15 @@ class AppliedView:
         """Write whether the cluster is what it was."""
         terminal, left = self._terminal, found.left.changes
         if left:
-            terminal.line((f"{counted(len(left), 'entry', 'entries')} still differ:", Style.WARNING))
+            terminal.line(
+                (
+                    f"{counted(len(left), 'entry', 'entries')} still {'differs' if len(left) == 1 else 'differ'}:",
+                    Style.WARNING,
+                )
+            )
         else:
             terminal.line(("equal: the cluster, read back whole, is what it was", Style.GOOD))
         for one in left:
-            why = reasons.get(one.path) or "changed by somebody else since"
+            why = reasons.get(one.path) or "changed since the plan was made"
             terminal.line("      ", (one.path, Style.NAME), f"  {why}")
         terminal.line((f"journal: {journal}", Style.QUIET))

@@ -36,13 +36,17 @@ _OPTIONS = {
 
 @contextmanager
 def connect_server(
-    folder: Path, options: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
+    folder: Path,
+    options: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    master: str = "local[2]",
 ) -> Iterator[str]:
     """Start a server, whose files and log are in the folder; gives its address, and kills all of it at the end."""
     home = Path(pyspark.__file__).parent
     words = [f"--conf={name}={value}" for name, value in {**_OPTIONS, **(options or {})}.items()]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    command = [str(home / "bin" / "spark-submit"), "--master=local[2]", *words, f"--class={main}", "spark-internal"]
+    command = [str(home / "bin" / "spark-submit"), f"--master={master}", *words, f"--class={main}", "spark-internal"]
     places = {"JAVA_HOME": str(java_home()), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
     pythons = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}

@@ -43,14 +43,13 @@ from kraftlake.spark_jobs import (
     state_frame,
     table_frame,
 )
-from kraftlake.spark_jobs.submit import main
 from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.history.state_at import state_at
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.jobs import HISTORY
 from tests.at_least_one import at_least_one
 from tests.cli.made_logs import unreplayable_log
-from tests.cli.running import DIRECTORY
+from tests.cli.running import DIRECTORY, fault
 from tests.tables.sample_log import lake_of
 
 NO_SPARK: Any = None
@@ -250,13 +249,11 @@ def test_a_bad_value_is_refused_with_a_sentence_of_ours(ask: Ask, name: str) -> 
     assert {path.name for path in ask.folder.iterdir()} == {"lake"}
 
 
-def test_a_job_as_a_program_refuses_the_uri_of_another_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_job_as_a_command_refuses_the_uri_of_another_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for uri in ("hdfs://x", "HDFS://x/y", "abfss://c@a/z"):
-        assert main(["events", uri]) == 2
-        assert f"{uri} has a scheme that holds no lakes: give a path, s3://… or file://…" in capsys.readouterr().err
+        told = fault("spark", "events", uri, code=2)
+        assert f"'{uri}' has a scheme that is not known here: give a path, or s3://…, or file://…" in told
     assert not [*tmp_path.iterdir()]
 
 

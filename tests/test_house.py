@@ -75,7 +75,6 @@ WITHOUT_SPARK = {
     "source_options": "the options of Spark's source, in Spark's spelling",
     "spark_home": "the folder that Spark's launcher starts from",
     "stream_options": "the options and the result of a stream, which the command line reads without pyspark",
-    "submit": "the program for spark-submit",
 }
 """Files of `spark_jobs` that don't import pyspark or py4j, with the reason why they are there."""
 

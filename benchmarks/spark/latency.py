@@ -1,16 +1,20 @@
-"""How long an append takes to reach a table: `python -m benchmarks.spark.latency LAKE`; prints JSON.
+"""How long an append takes to reach a table: `python -m benchmarks.spark.latency LAKE [--connect]`; prints JSON.
 
-One change of a partition at a time is appended to a generated lake while the job `replay` streams it; then as many
-again while a stream runs over the same log that does nothing but take its rows. LAKE is changed by it.
+One change of a partition at a time is appended to a generated lake while the job `replay` streams it, until its rows
+are in `local_changes/`; then as many while an `image_stream` does, until its receiver has written the offset to a file;
+then as many while a stream runs over the same log that does nothing but take its rows. With `--connect` the first two
+run in a session of Spark Connect, whose micro-batches and receiver are in another process. LAKE is changed by it.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +25,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.spark_jobs import ReplayListener, StreamOptions, run_job, spark_session
+from kraftlake.spark_jobs import ReplayListener, StreamOptions, image_stream, run_job, spark_session
 
 APPENDS = 60
 TRIGGER = "50 milliseconds"
@@ -50,6 +54,23 @@ class Appender:
         return first + count - 1
 
 
+class Commits:
+    """The commits of a table."""
+
+    def __init__(self, table: Path) -> None:
+        self._log = table / "_delta_log"
+        self._next = 1 + max(int(path.stem) for path in self._log.glob("*.json"))
+        self._offset = -1
+
+    def offset(self) -> int:
+        """The last offset of the newest commit."""
+        while (commit := self._log / f"{self._next:020d}.json").exists():
+            actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+            self._offset = max([self._offset, *(action["txn"]["version"] for action in actions if "txn" in action)])
+            self._next += 1
+        return self._offset
+
+
 def one_by_one(appender: Appender, reached: Callable[[], int]) -> list[float]:
     """Seconds from each append's return until `reached` says its offset."""
     taken = []
@@ -67,7 +88,7 @@ def replayed(lake: str, spark: Any) -> tuple[list[float], list[int]]:
     """Latencies, and durations of micro-batches (ms), of the job `replay`."""
     run_job("replay", lake, spark=spark)
     appender = Appender(lake)
-    reached, durations = [-1], list[int]()
+    commits, durations = Commits(Path(lake, "local_changes")), list[int]()
     last = appender.log.end_offset + APPENDS - 1
     job = threading.Thread(
         target=lambda: run_job(
@@ -75,14 +96,34 @@ def replayed(lake: str, spark: Any) -> tuple[list[float], list[int]]:
             lake,
             spark=spark,
             options=StreamOptions(trigger=TRIGGER, until_offset=last),
-            on_progress=lambda offset, _: reached.append(offset),
             listener=ReplayListener(lambda progress: durations.append(progress.duration_ms)),
         )
     )
     job.start()
-    taken = one_by_one(appender, lambda: reached[-1])
+    taken = one_by_one(appender, commits.offset)
     job.join()
     return taken, durations[APPENDS // 6 :]
+
+
+def received(lake: str, spark: Any) -> list[float]:
+    """Latencies of an `image_stream`, which starts at the end of the log."""
+    appender = Appender(lake)
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/offset"
+
+        def receive(_: Any, __: Any, manifest: Any) -> None:
+            written = Path(f"{file}.new")
+            written.write_text(str(manifest.provenance.offset))
+            written.rename(file)
+
+        writer = image_stream(spark, lake, receive, starting_offset="latest")
+        query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(processingTime=TRIGGER).start()
+        try:
+            while not Path(file).exists():  # the load of the image
+                query.awaitTermination(0.1)
+            return one_by_one(appender, lambda: int(Path(file).read_text()))
+        finally:
+            query.stop()
 
 
 def emptied(lake: str, spark: Any) -> list[int]:
@@ -105,18 +146,30 @@ def emptied(lake: str, spark: Any) -> list[int]:
     return durations[APPENDS // 6 :]
 
 
+def connected() -> Any:
+    """A session of Spark Connect, whose server this process starts."""
+    from pyspark.sql import SparkSession
+
+    daemon = "kraftlake.spark_jobs.worker_daemon"
+    return SparkSession.builder.config("spark.python.daemon.module", daemon).remote("local[2]").getOrCreate()
+
+
 def main() -> None:
     """Measure and print."""
-    spark = spark_session("latency benchmark")
-    taken, durations = replayed(sys.argv[1], spark)
-    empty = emptied(sys.argv[1], spark)
+    on_connect, lake = "--connect" in sys.argv, sys.argv[1]
+    spark = connected() if on_connect else spark_session("latency benchmark")
+    taken, durations = replayed(lake, spark)
+    images = received(lake, spark)
     told = {
         "latency_p50": float(np.percentile(taken, 50)),
         "latency_p99": float(np.percentile(taken, 99)),
+        "image_p50": float(np.percentile(images, 50)),
+        "image_p99": float(np.percentile(images, 99)),
         "batch_ms": float(np.median(durations)),
-        "empty_ms": float(np.median(empty)),
-        "ratio": float(np.median(durations) / np.median(empty)),
     }
+    if not on_connect:
+        empty = emptied(lake, spark)
+        told |= {"empty_ms": float(np.median(empty)), "ratio": float(np.median(durations) / np.median(empty))}
     sys.stdout.write(json.dumps(told) + "\n")
 
 

@@ -20,14 +20,25 @@ _SILENT: Final = "-Xlog:cds*=off -Xlog:class+path=off"
 
 
 def class_archive() -> Path:
-    """The place of the archive for this Java and the installed Spark."""
-    home, jars = java_home().resolve(), spark_home() / "jars"
-    origin = [str(home), str(jars)]
+    """The place of the archive for this Java and the installed Spark: in the folder of links, which ends with it."""
+    java, home = java_home().resolve(), spark_home()
+    release = ""
     with suppress(OSError):
-        origin.append((home / "release").read_text("utf-8", "replace"))
-    with suppress(OSError):
-        origin.append(str(jars.stat().st_mtime_ns))
-    return user_cache() / "classes" / f"spark-{sha256(chr(10).join(origin).encode()).hexdigest()[:16]}.jsa"
+        release = (java / "release").read_text("utf-8", "replace") + str((home / "jars").stat().st_mtime_ns)
+    folder = home if home.is_relative_to(user_cache()) else user_cache()
+    return folder / f"classes-{_short(f'{java} {home}')}-{_short(release)}.jsa"
+
+
+def remove_earlier(archive: Path) -> None:
+    """Delete the archives of earlier releases of the same Java and Spark: each has 190 MB."""
+    same = archive.name.rpartition("-")[0]
+    for earlier in archive.parent.glob(f"{same}-*.jsa"):
+        if earlier != archive:
+            earlier.unlink(missing_ok=True)
+
+
+def _short(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def archive_options() -> str:

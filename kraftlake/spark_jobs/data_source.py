@@ -41,7 +41,7 @@ FORMAT: Final = "kraft"
 class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types here
     """`format("kraft")` of reads and streams; see docs/records-sql.md and docs/spark-jobs.md."""
 
-    @in_one_sentence
+    @in_one_sentence()
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self._options = SourceOptions.of(options)
 
@@ -50,7 +50,7 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         """The name for `format`."""
         return FORMAT
 
-    @in_one_sentence
+    @in_one_sentence()
     def schema(self) -> StructType | str:
         """The columns of a reader that names none."""
         asked = self._options
@@ -63,7 +63,7 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         open_scanned(asked.path, asked.first, asked.last)  # raises when the source is loaded, not when it is read
         return from_arrow_schema(asked.schema)
 
-    @in_one_sentence
+    @in_one_sentence()
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns of `schema`, which may be some of the source's."""
         asked = self._options
@@ -84,7 +84,7 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         except KraftlakeError as fault:
             return RefusedStream(fault)
 
-    @in_one_sentence
+    @in_one_sentence()
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """Raise the error that the source can't be written."""
         raise UsageError('format("kraft") only reads: `kraftlake import` and `kraftlake fork` make lakes')
@@ -120,7 +120,7 @@ class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]
     def __init__(self, fault: KraftlakeError) -> None:
         self._fault = fault
 
-    @in_one_sentence
+    @in_one_sentence()
     def initialOffset(self, *_: object) -> NoReturn:  # noqa: N802 - Spark's names
         """Raises KraftSourceError, always."""
         raise self._fault

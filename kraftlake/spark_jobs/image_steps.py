@@ -83,7 +83,7 @@ class ImageSteps:
         except BaseException as fault:  # Spark would wait forever for a thread that ends with it
             raise RuntimeError(f"the receiver raised {type(fault).__name__}") from fault
 
-    @in_one_sentence
+    @in_one_sentence()
     def take_rows(self, rows: pa.Table, *, is_first: bool) -> None:
         """Publish the changes of a step, given as the rows of the log, in any order.
 

@@ -12,13 +12,12 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -47,7 +46,7 @@ def spark_jars(extra_packages: Sequence[str] = ()) -> tuple[Path, ...]:
 
 def jars_are_cached(extra_packages: Sequence[str] = ()) -> bool:
     """Whether `spark_jars` returns at once, without running the resolver."""
-    return _listed_jars(_jars_folder() / _folder_name(extra_packages)) is not None
+    return _listed_jars(user_cache() / "jars" / _folder_name(extra_packages)) is not None
 
 
 def kept_jars(name: str, resolve: Callable[[Path], Iterable[Path]]) -> tuple[Path, ...]:
@@ -56,26 +55,23 @@ def kept_jars(name: str, resolve: Callable[[Path], Iterable[Path]]) -> tuple[Pat
     If they are missing, `resolve` finds them, with a folder for its files that is deleted afterwards; one process at a
     time does so, and the others wait for it. Raises EnvironmentFaultError if the cache can't be written.
     """
-    folder = _jars_folder() / name
+    place = user_cache() / "jars"
+    folder = place / name
     jars = _listed_jars(folder)
-    if jars is None:
-        with _one_at_a_time(folder.parent):
-            jars = _listed_jars(folder)  # another process may have resolved them meanwhile
-            if jars is None:
-                _fill(folder, resolve)
-                jars = _listed_jars(folder)
+    try:
+        if jars is None:
+            place.mkdir(mode=0o700, exist_ok=True)
+            with (place / ".lock").open("ab") as lock:  # which ends with the process
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                jars = _listed_jars(folder)  # another process may have resolved them meanwhile
+                if jars is None:
+                    _fill(folder, resolve)
+                    jars = _listed_jars(folder)
+    except OSError as fault:
+        raise EnvironmentFaultError(f"the jars can't be kept in {place}: {fault.strerror or fault}") from fault
     if jars is None:
         raise EnvironmentFaultError(f"{folder} does not hold the jars that were just copied there: is the disk full?")
     return jars
-
-
-def _jars_folder() -> Path:
-    folder = user_cache() / "jars"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as fault:
-        raise _not_kept(folder, fault) from fault
-    return folder
 
 
 def _folder_name(extra_packages: Sequence[str]) -> str:
@@ -96,41 +92,19 @@ def _listed_jars(folder: Path) -> tuple[Path, ...] | None:
     return tuple(folder / name for name in sorted(listed))
 
 
-@contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Hold the lock of the folder of jars; it ends with the process."""
-    with ExitStack() as stack:
-        try:
-            lock = stack.enter_context((folder / ".lock").open("ab"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError as fault:
-            raise _not_kept(folder, fault) from fault
-        yield
-
-
 def _fill(folder: Path, resolve: Callable[[Path], Iterable[Path]]) -> None:
     """Resolve, copy next to `folder` and rename: readers without the lock see the whole folder or none."""
-    try:
-        for left_by_a_killed_process in folder.parent.glob(f"{_STAGING}*"):
-            shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_STAGING, ignore_cleanup_errors=True) as staging:
-            scratch, made = Path(staging) / "resolving", Path(staging) / "made"
-            scratch.mkdir()
-            made.mkdir(mode=0o700)
-            sizes = {}
-            for jar in resolve(scratch):
-                shutil.copyfile(jar, made / jar.name)
-                sizes[jar.name] = (made / jar.name).stat().st_size
-            (made / _LIST).write_text(json.dumps(sizes, indent=1), "utf-8")
-            if folder.exists():  # a damaged one, which a rename can't replace
-                shutil.rmtree(folder)
-            made.rename(folder)
-    except OSError as fault:
-        raise _not_kept(folder, fault) from fault
-
-
-def _not_kept(folder: Path, fault: OSError) -> EnvironmentFaultError:
-    return EnvironmentFaultError(f"the jars can't be kept in {folder}: {fault.strerror or fault}")
+    for left_by_a_killed_process in folder.parent.glob(f"{_STAGING}*"):
+        shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_STAGING, ignore_cleanup_errors=True) as staging:
+        scratch, made = Path(staging) / "resolving", Path(staging) / "made"
+        scratch.mkdir()
+        made.mkdir(mode=0o700)
+        jars = [shutil.copyfile(jar, made / jar.name) for jar in resolve(scratch)]
+        (made / _LIST).write_text(json.dumps({jar.name: jar.stat().st_size for jar in jars}, indent=1), "utf-8")
+        if folder.exists():  # a damaged one, which a rename can't replace
+            shutil.rmtree(folder)
+        made.rename(folder)
 
 
 def resolve_jars(packages: Sequence[str], scratch: Path, excluded: Sequence[str] = ()) -> list[Path]:
@@ -162,26 +136,18 @@ def _run_resolver(folder: Path, asked: str, packages: Sequence[str], deadline: f
     command = [sys.executable, "-m", "kraftlake.spark_jobs.resolve_jars", str(folder), asked]
     with (
         (folder / "said").open("w+b") as said,
+        # When its stdin closes, at the end of this context or with this process, the resolver ends, and its JVM.
         subprocess.Popen(  # noqa: S603 - this Python, our own module
-            command,
-            env=environment,
-            stdin=subprocess.PIPE,  # when it closes, also as this process is killed, the resolver and its JVM end
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
+            command, env=environment, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True
         ) as process,
     ):
         try:
             process.wait(max(0.0, deadline - time.monotonic()))
-        except BaseException as fault:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            if isinstance(fault, subprocess.TimeoutExpired):
-                raise EnvironmentFaultError(
-                    f"Spark's resolver did not get {', '.join(packages)} within {_RESOLVING_TAKES_AT_MOST} s: "
-                    "is Maven Central reachable?"
-                ) from fault
-            raise
+        except subprocess.TimeoutExpired as fault:
+            raise EnvironmentFaultError(
+                f"Spark's resolver did not get {', '.join(packages)} within {_RESOLVING_TAKES_AT_MOST} s: "
+                "is Maven Central reachable?"
+            ) from fault
     return (folder / "said").read_text("utf-8", "replace")
 
 

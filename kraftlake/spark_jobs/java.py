@@ -34,6 +34,11 @@ _USUAL_PLACES = (
     "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
 )
 
+# In the file `release` of a Java home, and in what a Java prints; 1.8 is Java 8.
+_VERSION = re.compile(r'^(?:JAVA_VERSION=|\s*java\.version = )"?(?:1\.)?(\d+)', re.MULTILINE)
+_MODULES = re.compile(r'^MODULES="([^"]*)"', re.MULTILINE)
+_HOME = re.compile(r"^\s*java\.home = (.+)$", re.MULTILINE)
+
 
 @attrs.frozen(kw_only=True)
 class Java:
@@ -59,86 +64,44 @@ def java_home() -> Path:
 def find_java() -> Java:
     """The first usable Java, in the order of `java_home`. Raises EnvironmentFaultError like it."""
     unusable: list[str] = []
-    for home in _candidate_homes():
-        java = _inspect(home)
-        if isinstance(java, Java):
-            return java
-        unusable.append(java)
+    for home in dict.fromkeys(home.resolve() for home in _homes()):
+        if not (home / "bin" / "java").exists():
+            continue
+        facts = _facts(home)
+        version, modules = _VERSION.search(facts), _MODULES.search(facts)
+        if version is None:
+            unusable.append(f"{home} does not start")
+        elif int(version[1]) < OLDEST_JAVA:
+            unusable.append(f"{home} is Java {version[1]}")
+        elif modules and _MODULE_SPARK_ASKS_FOR not in modules[1].split():
+            unusable.append(f"{home} lacks the module {_MODULE_SPARK_ASKS_FOR}")
+        else:
+            return Java(home=home, feature=int(version[1]))
     found = f"no Java that Spark runs on was found ({'; '.join(unusable)})" if unusable else "no Java was found"
     raise EnvironmentFaultError(f"{found}: {_INSTALL}")
 
 
-def _candidate_homes() -> Iterator[Path]:
-    """Existing Java homes, the best first, each once."""
-    seen: set[Path] = set()
-    for home in _all_homes():
-        resolved = home.resolve()
-        if resolved not in seen and (resolved / "bin" / "java").exists():
-            seen.add(resolved)
-            yield resolved
-
-
-def _all_homes() -> Iterator[Path]:
+def _homes() -> Iterator[Path]:
+    """The places of Java homes, the best first."""
     if configured := os.environ.get("JAVA_HOME"):
         yield Path(configured)
     if on_path := shutil.which("java"):
-        yield _home_of_command(Path(on_path))
+        home = Path(on_path).resolve().parent.parent
+        launched = None if (home / "release").is_file() else _HOME.search(_facts(home))
+        yield Path(launched[1].strip()) if launched else home
     for pattern in _USUAL_PLACES:
         yield from sorted(Path("/").glob(pattern.lstrip("/")))
 
 
-def _home_of_command(command: Path) -> Path:
-    """The home of a `java` on the PATH: the folder above its `bin`, or for a launcher the home that Java prints."""
-    home = command.resolve().parent.parent
-    if (home / "release").is_file():
-        return home
-    found = re.search(r"^\s*java\.home = (.+)$", _ask(command), re.MULTILINE)
-    return Path(found.group(1).strip()) if found else home
-
-
-def _inspect(home: Path) -> Java | str:
-    """The Java at `home`, or the reason why Spark can't use it."""
+def _facts(home: Path) -> str:
+    """The file `release` of a Java home; without it, what its `java` prints, empty if that can't be run."""
     try:
-        release = (home / "release").read_text("utf-8", "replace")
+        return (home / "release").read_text("utf-8", "replace")
     except OSError:
-        release = ""
-    version = re.search(r'^JAVA_VERSION="([^"]+)"', release, re.MULTILINE)
-    modules = re.search(r'^MODULES="([^"]*)"', release, re.MULTILINE)
-    feature = _feature(version.group(1) if version else _printed_version(home / "bin" / "java"))
-    if feature is None:
-        return f"{home} does not start"
-    if feature < OLDEST_JAVA:
-        return f"{home} is Java {feature}"
-    if modules and _MODULE_SPARK_ASKS_FOR not in modules.group(1).split():
-        return f"{home} lacks the module {_MODULE_SPARK_ASKS_FOR}"
-    return Java(home=home, feature=feature)
-
-
-def _printed_version(command: Path) -> str:
-    found = re.search(r"^\s*java\.version = (\S+)", _ask(command), re.MULTILINE)
-    return found.group(1) if found else ""
-
-
-def _ask(command: Path) -> str:
-    """The output of `java` about its version; empty if it can't be run."""
+        command = [str(home / "bin" / "java"), "-XshowSettings:properties", "-version"]
     try:
-        answer = subprocess.run(  # noqa: S603 - the command is the machine's own java
-            [str(command), "-XshowSettings:properties", "-version"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=60,
-            check=False,
-        )
+        # S603: the command is the machine's own java
+        asked = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return answer.stderr
-
-
-def _feature(version: str) -> int | None:
-    """The feature release of `17.0.15`, `21-ea` or `1.8.0_402` (which is 8); None for anything else."""
-    numbers = re.match(r"(\d+)(?:\.(\d+))?", version)
-    if numbers is None:
-        return None
-    first = int(numbers.group(1))
-    return int(numbers.group(2)) if first == 1 and numbers.group(2) else first
+    return asked.stderr

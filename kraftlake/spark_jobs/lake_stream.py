@@ -41,7 +41,7 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
         self._starting = starting
         self._max_records = max_records
 
-    @in_one_sentence
+    @in_one_sentence()
     def initialOffset(self) -> Position:  # noqa: N802 - Spark's name
         """The start of a stream without a checkpoint; raises KraftSourceError for an offset that does not exist."""
         ends = {EARLIEST: self._log.start_offset, LATEST: self._log.end_offset}
@@ -87,7 +87,7 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
 class OffsetRows(LakeStream):
     """Streams only the offsets of the steps: one row in each, for readers of the log itself."""
 
-    @in_one_sentence
+    @in_one_sentence()
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
         """The step."""
         return [_Step(self._checked(start), self._checked(end) - 1)]
@@ -104,7 +104,7 @@ class UnboundedOffsets(OffsetRows):
     It ignores `maxRecordsPerTrigger`; the executors of a job divide a step themselves.
     """
 
-    @in_one_sentence
+    @in_one_sentence()
     def latestOffset(self) -> Position:  # noqa: N802 - Spark's name
         """The end of the log."""
         self._log.refresh()

@@ -17,17 +17,17 @@ class LogStream(LakeStream, SupportsTriggerAvailableNow):  # type: ignore[misc] 
         super().__init__(path, starting, max_records)
         self._until: int | None = None
 
-    @in_one_sentence
+    @in_one_sentence()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's names, as below
         """Fix the end of the stream."""
         self._until = self._log.end_offset
 
-    @in_one_sentence
+    @in_one_sentence()
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The size of a step."""
         return ReadAllAvailable() if self._max_records is None else ReadMaxRows(self._max_records)
 
-    @in_one_sentence
+    @in_one_sentence()
     def latestOffset(self, start: Position, limit: ReadLimit) -> Position:  # noqa: N802
         """The end of the step that begins at `start`: the last whole batch within the limit, or the first one."""
         self._log.refresh()

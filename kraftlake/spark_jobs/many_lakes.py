@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -150,22 +150,15 @@ def _each_in_a_task(
 
     with ThreadPoolExecutor(min(len(lakes), _AT_ONCE) or 1, "lake") as pool:
         futures = [pool.submit(run, lake) for lake in lakes]
-        with _ended(interrupt, futures):
+        try:
             for future in as_completed(futures):
                 yield future.result()
-
-
-@contextmanager
-def _ended(interrupt: Callable[[], object], futures: Sequence[Future[LakeRun]]) -> Iterator[None]:
-    """Cancel unfinished tasks when the context ends, and wait for their end."""
-    try:
-        yield
-    finally:
-        for future in futures:
-            future.cancel()
-        while wait(futures, timeout=0).not_done:
-            interrupt()  # again, for a thread may be about to begin its job
-            wait(futures, timeout=_POLL_SECONDS)
+        finally:
+            for future in futures:
+                future.cancel()
+            while wait(futures, timeout=0).not_done:
+                interrupt()  # again, for a thread may be about to begin its job
+                wait(futures, timeout=_POLL_SECONDS)
 
 
 def _made_in_a_task(name: str, snapshot_every_bytes: int | None, lake: str) -> str:

@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
-from kraftlake.spark_jobs.class_archive import class_archive, making_options
+from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.spark_jobs.class_archive import class_archive, making_options, remove_earlier
 from kraftlake.spark_jobs.jars import jars_are_cached, spark_jars
 
 _JOBS = ("all", "records")
@@ -39,18 +39,13 @@ def make_archive(archive: Path) -> None:
 
     A Java that makes no archive is no error: sessions start without one.
     """
-    try:
-        archive.parent.mkdir(mode=0o700, exist_ok=True)
-    except OSError as fault:
-        raise EnvironmentFaultError(
-            f"the archive of classes can't be kept in {archive.parent}: {fault.strerror}"
-        ) from fault
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".archiving-", ignore_cleanup_errors=True) as folder:
         made = Path(folder) / archive.name
         os.environ["SPARK_SUBMIT_OPTS"] = making_options(made)
         _run_jobs(Path(folder) / "lake")
         if made.exists():
             made.replace(archive)
+            remove_earlier(archive)
 
 
 def _run_jobs(lake: Path) -> None:

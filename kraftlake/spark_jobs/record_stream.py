@@ -26,7 +26,7 @@ class RecordStream(LogStream):
         super().__init__(scan.source, starting, max_records)
         self._scan = scan
 
-    @in_one_sentence
+    @in_one_sentence()
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
         """The parts of a step, which after a restart may have been planned before it."""
         scan = attrs.evolve(self._scan, log_id=self._log.table_id)

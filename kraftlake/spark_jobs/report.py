@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.spark_jobs.source_options import OFFSETS
+from kraftlake.spark_jobs.stream_faults import server_gone
 from kraftlake.spark_jobs.tasks import configured, is_remote, telling_faults
 from kraftlake.tables.shards.faults import raise_first
 from kraftlake.tables.shards.results import Results, result_of
@@ -23,11 +25,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _TRIES: Final = 4
 
-OWN_CHECKPOINT: Final = {
+OF_JOBS: Final = {
     "spark.sql.streaming.checkpointLocation": None,
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""The settings of a session for a stream whose checkpoint ends with it, whatever checkpoints the session keeps."""
+"""The settings of a session for a job's stream.
+
+Its checkpoint ends with it, whatever checkpoints the session keeps. Spark compiles no code for it: its rows are few and
+large, and the compiler would take half a second of the first job.
+"""
 
 
 def in_server(spark: SparkSession, lake: Location, function: Callable[[SparkSession], T]) -> T:
@@ -44,18 +52,16 @@ def in_server(spark: SparkSession, lake: Location, function: Callable[[SparkSess
     def take(frame: DataFrame, _: int) -> None:
         report.say(frame.sparkSession, lambda: function(frame.sparkSession))
 
-    try:
-        with telling_faults(), configured(spark, OWN_CHECKPOINT):
-            once = kraft_stream(spark, lake, {"columns": OFFSETS}).writeStream.trigger(availableNow=True)
-            query = started(once.foreachBatch(take))
-        with telling_faults():
-            try:
+    with telling_faults(spark):
+        try:
+            with configured(spark, OF_JOBS):
+                once = kraft_stream(spark, lake, {"columns": OFFSETS}).writeStream.trigger(availableNow=True)
+                query = started(once.foreachBatch(take))
+            with ended(query):
                 query.awaitTermination()
-            finally:
-                query.stop()
             return report.heard(spark)  # type: ignore[no-any-return]
-    finally:
-        report.end(spark)
+        finally:
+            report.end(spark)
 
 
 def started(writer: DataStreamWriter) -> StreamingQuery:
@@ -69,6 +75,19 @@ def started(writer: DataStreamWriter) -> StreamingQuery:
             if "failed to connect back" not in str(fault):
                 raise
     return writer.start()
+
+
+@contextmanager
+def ended(query: StreamingQuery) -> Iterator[None]:
+    """End a query with the context, unless its server is gone."""
+    try:
+        yield
+    except BaseException as fault:
+        if not server_gone(fault):
+            with suppress(Exception):
+                query.stop()
+        raise
+    query.stop()
 
 
 @attrs.frozen
@@ -97,6 +116,7 @@ class Report:
         return said.facts[0]
 
     def end(self, spark: SparkSession) -> None:
-        """Drop the view."""
-        with suppress(Exception):  # of a server that has ended
-            spark.catalog.dropTempView(self.view)
+        """Drop the view, unless the error that is being raised says that the server is gone."""
+        if not server_gone(sys.exception()):
+            with suppress(Exception):
+                spark.catalog.dropTempView(self.view)

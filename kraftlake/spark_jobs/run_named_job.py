@@ -40,6 +40,7 @@ def run_job(
     """
     from kraftlake.metadata_log.storage.location import fixed_location
     from kraftlake.spark_jobs.stream_options import checked
+    from kraftlake.spark_jobs.stream_steps import StreamSteps
     from kraftlake.spark_jobs.table_stream import run_stream
     from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
 
@@ -56,14 +57,11 @@ def run_job(
 
         most = checked(options).max_records
         by_executors = TableSteps(lake=place, names=job.tables, snapshot_every_bytes=snapshots, step_records=most)
-    return run_stream(
-        job.name,
-        place,
-        job.new_writers,
-        by_executors,
-        options=options,
+    steps = StreamSteps(
+        job=job.name,
+        lake=place,
+        new_writers=job.new_writers,
+        by_executors=by_executors,
         snapshot_every_bytes=snapshots,
-        spark=spark,
-        on_progress=on_progress,
-        listener=listener,
     )
+    return run_stream(steps, options=options, spark=spark, on_progress=on_progress, listener=listener)

@@ -36,12 +36,9 @@ def read_scan(part: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(part, ScanPart):
         return
     take_store_access(part.access)
-    tables = read_part(part.scan)
-    while True:
-        table = in_one_sentence(next)(tables, None)
-        if table is None:
-            return
-        yield from table.to_batches()
+    with in_one_sentence():
+        for table in read_part(part.scan):
+            yield from table.to_batches()
 
 
 class RecordReader(DataSourceReader):  # type: ignore[misc]

@@ -44,27 +44,29 @@ def spark_home() -> Path:
             _make(home, package)
         except OSError:
             return package
+        _remove_earlier(home, package)
     return home
+
+
+def _remove_earlier(home: Path, package: Path) -> None:
+    """Delete the homes of earlier releases in the same place, and of packages that are gone."""
+    for other in home.parent.glob("spark-*"):
+        target = other / "__init__.py"
+        if other != home and target.is_symlink() and (not target.exists() or target.readlink().parent == package):
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _make(home: Path, package: Path) -> None:
     """Make a folder of links beside `home` and rename it, so that no process sees a part of it."""
     staging = Path(tempfile.mkdtemp(dir=home.parent, prefix=".spark-"))
     try:
-        _link_all(package, staging, _ZIP)
-        (staging / _ZIP).mkdir()
+        (staging / _ZIP).mkdir(parents=True)
         (staging / _ZIP / package.name).symlink_to(package)
+        for folder in (Path(), *reversed(_ZIP.parents[:-1])):
+            for entry in (package / folder).iterdir():
+                if not (staging / folder / entry.name).exists():
+                    (staging / folder / entry.name).symlink_to(entry)
         with suppress(OSError):  # another process was first
             staging.rename(home)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-
-
-def _link_all(source: Path, target: Path, but: Path) -> None:
-    """Link all entries of a folder but one, which may lie deeper."""
-    for entry in source.iterdir():
-        if entry.name != but.parts[0]:
-            (target / entry.name).symlink_to(entry)
-        elif len(but.parts) > 1:
-            (target / entry.name).mkdir()
-            _link_all(entry, target / entry.name, Path(*but.parts[1:]))

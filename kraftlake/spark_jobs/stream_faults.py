@@ -80,8 +80,8 @@ def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:
 
 
 def server_gone(fault: BaseException | None) -> bool:
-    """Whether a client of Connect has tried in vain to reach its server, which takes it ten minutes by default."""
-    return "StatusCode.UNAVAILABLE" in str(fault)
+    """Whether a client of Connect has tried in vain to reach its server, for which it takes seconds each time."""
+    return fault is not None and "StatusCode.UNAVAILABLE" in f"{fault} {fault.__cause__}"
 
 
 def cause_of(fault: BaseException) -> BaseException:

@@ -42,7 +42,8 @@ class StreamSteps:
     """Makes the rows of the micro-batches of a stream of steps.
 
     Records that were in the log at the begin, or pile up while the stream runs, are for executors (`by_executors`); the
-    rows of other records are made by a TableRun here, which is closed before executors continue. The first micro-batch
+    rows of other records are made by a TableRun here, which is closed before executors continue. With
+    `snapshot_every_bytes` images become snapshots of the lake too. The first micro-batch
     takes the tables, and the last one, which brings them to `ends_at`, lets go of them. `report` gets what a client of
     Connect needs to know; elsewhere `result`, `notes` and `fault` tell it.
     """
@@ -50,9 +51,9 @@ class StreamSteps:
     job: str
     lake: Location
     new_writers: Callable[[], Sequence[TableWriter]]
-    by_executors: ExecutorSteps | None
-    snapshot_every_bytes: int | None
-    until_offset: int | None
+    by_executors: ExecutorSteps | None = None
+    snapshot_every_bytes: int | None = None
+    until_offset: int | None = None
     ends_at: int | None = None
     on_progress: Progress | None = None
     report: Report | None = None

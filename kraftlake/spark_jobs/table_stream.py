@@ -6,15 +6,16 @@ their own last offsets, and a stream starts after the lowest of them, whatever c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
-from kraftlake.spark_jobs.report import OWN_CHECKPOINT, Report, started
+from kraftlake.spark_jobs.report import OF_JOBS, Report, ended, started
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.source_options import OFFSETS
 from kraftlake.spark_jobs.stream_faults import server_gone, worded
@@ -26,9 +27,8 @@ from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming import StreamingQuery, StreamingQueryManager
 
-    from kraftlake.spark_jobs.backlog import ExecutorSteps
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
 _LISTENING_SECONDS = 10.0
@@ -49,43 +49,28 @@ def run_tables(
 
     `job` names the stream; otherwise as `run_job`. On Connect the writers are sent to the server, and are pickled.
     """
-    return run_stream(
-        job, lake, lambda: writers, None, options=options, spark=spark, on_progress=on_progress, listener=listener
-    )
+    steps = StreamSteps(job=job, lake=fixed_location(lake), new_writers=lambda: writers)
+    return run_stream(steps, options=options, spark=spark, on_progress=on_progress, listener=listener)
 
 
 def run_stream(
-    job: str,
-    lake: str | Location,
-    new_writers: Callable[[], Sequence[TableWriter]],
-    by_executors: ExecutorSteps | None,
+    steps: StreamSteps,
     *,
-    options: StreamOptions | None = None,
-    snapshot_every_bytes: int | None = None,
-    spark: SparkSession | None = None,
-    on_progress: Progress | None = None,
-    listener: ReplayListener | None = None,
+    options: StreamOptions | None,
+    spark: SparkSession | None,
+    on_progress: Progress | None,
+    listener: ReplayListener | None,
 ) -> StreamResult:
-    """Update the writers' tables to the end of the lake's log, each from its own last offset.
-
-    `by_executors` makes the rows of a backlog; without it they are made where the stream's micro-batches are. With
-    `snapshot_every_bytes` images become snapshots of the lake too. Otherwise as `run_job`.
-    """
+    """Update the tables of the steps to the end of the lake's log, each from its own last offset, as `run_job`."""
     options = checked(options)
-    with RunSession(spark, f"kraftlake {job}", options.master) as session:
-        of_client = session.held is not None and is_remote(session.held)
-        steps = StreamSteps(
-            job=job,
-            lake=fixed_location(lake),
-            new_writers=new_writers,
-            by_executors=by_executors,
-            snapshot_every_bytes=snapshot_every_bytes,
-            until_offset=options.until_offset,
-            on_progress=None if of_client else on_progress,
-            report=Report() if of_client else None,
-        )
-        told = on_progress if of_client else None
-        return _Run(session=session, steps=steps, options=options, on_progress=told, listener=listener).to_the_end()
+    steps.until_offset = options.until_offset
+    with RunSession(spark, f"kraftlake {steps.job}", options.master) as session:
+        if session.held is not None and is_remote(session.held):
+            steps.report = Report()
+        else:
+            steps.on_progress, on_progress = on_progress, None
+        run = _Run(session=session, steps=steps, options=options, on_progress=on_progress, listener=listener)
+        return run.to_the_end()
 
 
 @attrs.define(kw_only=True)
@@ -122,22 +107,32 @@ class _Run:
 
     def _stream(self, spark: SparkSession) -> StreamResult:
         """Run the stream to its end; returns the result."""
-        listener, report = self.listener, self.steps.report
-        if listener is not None:
-            listener.follow(self.query, lambda: self._so_far()[1])
-            spark.streams.addListener(listener)
+        with telling_faults(spark), self._heard(spark.streams):
+            try:
+                self._await(self._start(spark))
+                self.steps.end_live()
+                self._tell()
+                return self._so_far()[0]
+            finally:
+                self.steps.let_go()
+                if self.steps.report is not None:
+                    self.steps.report.end(spark)
+
+    @contextmanager
+    def _heard(self, streams: StreamingQueryManager) -> Iterator[None]:
+        """Have the listener hear of the stream of this context."""
+        listener = self.listener
+        if listener is None:
+            yield
+            return
+        listener.follow(self.query, lambda: self._so_far()[1])
+        streams.addListener(listener)
         try:
-            self._await(self._start(spark))
-            self.steps.end_live()
-            self._tell()
-            return self._so_far()[0]
+            yield
         finally:
-            self.steps.let_go()
-            if listener is not None:
+            if not server_gone(sys.exception()):
                 listener.await_end(_LISTENING_SECONDS)  # Spark reports on a thread of its own, later
-                spark.streams.removeListener(listener)
-            if report is not None:
-                report.end(spark)
+                streams.removeListener(listener)
 
     def _so_far(self) -> tuple[StreamResult, Notes]:
         """The result so far, and the notes on the last micro-batches. Raises the error of a server's steps."""
@@ -155,7 +150,7 @@ class _Run:
         if self.options.max_records is not None:
             options["maxRecordsPerTrigger"] = self.options.max_records
         now, interval = {"availableNow": True}, {"processingTime": self.options.trigger}
-        with telling_faults(), configured(spark, OWN_CHECKPOINT):
+        with configured(spark, OF_JOBS):
             steps = kraft_stream(spark, self.steps.lake, options)
             writer = observed(steps).writeStream.queryName(self.query).foreachBatch(self.steps.take)
             return started(writer.trigger(**(now if self.options.trigger == AVAILABLE_NOW else interval)))
@@ -165,25 +160,19 @@ class _Run:
 
         failure: Exception | None = None
         try:
-            while not query.awaitTermination(_POLL_SECONDS):
-                if self._has_reached():
-                    break
+            with ended(query):
+                while not query.awaitTermination(_POLL_SECONDS) and not self._has_reached():
+                    pass
         except Exception as fault:
             failure = fault
-        finally:
-            try:
-                if not server_gone(failure) and query.isActive:
-                    query.stop()
-            except Exception as fault:
-                failure = failure or fault
         cause = self.steps.fault
         if isinstance(cause, KraftlakeError) or not isinstance(cause, Exception | None):
             raise cause
+        if failure is not None and not server_gone(failure):
+            with suppress(PySparkException):
+                self._so_far()
         failure = cause or failure
         if failure is not None:
-            if not server_gone(failure):
-                with suppress(PySparkException):
-                    self._so_far()
             raise worded(failure) from failure
 
     def _has_reached(self) -> bool:

@@ -6,9 +6,10 @@ import os
 import re
 import socket
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.runtime import __version__
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, UsageError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
+from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.stream_faults import worded
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Part
 from kraftlake.tables.shards.faults import raise_first
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 InArrow: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 T = TypeVar("T")
 R = TypeVar("R")
+_TRIES: Final = 6
+_TRY_AGAIN_MS: Final = 2_000
 
 
 def is_remote(spark: SparkSession) -> bool:
@@ -57,7 +61,7 @@ def lend_access(spark: SparkSession) -> None:
 
 def parallelism(spark: SparkSession) -> int:
     """The number of tasks that a session runs at a time, as in Spark's plan of a range."""
-    with telling_faults():
+    with telling_faults(spark):
         (plan,) = spark.sql("EXPLAIN SELECT * FROM range(1)").collect()
     splits = re.search(r"splits=(\d+)", plan[0])
     return int(splits[1]) if splits else int(spark.conf.get("spark.sql.shuffle.partitions", "1"))
@@ -107,8 +111,9 @@ def in_arrow(frame: DataFrame, function: InArrow, schema: pa.Schema) -> DataFram
     release = __version__
 
     def checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        check_release(release)
-        return function(batches)
+        with in_one_sentence():
+            check_release(release)
+            yield from function(batches)
 
     lend_access(frame.sparkSession)
     return frame.mapInArrow(checked, from_arrow_schema(schema))
@@ -139,7 +144,7 @@ def this_executor() -> str:
 def collected(results: DataFrame, *, made: bool = False) -> Results:
     """The results of shards, with what was `made` or without. Raises the error of a reader."""
     wanted = results if made else results.where(f"part != {Part.MADE:d}")
-    with telling_faults():
+    with telling_faults(results.sparkSession):
         return Results.of(wanted.toArrow())
 
 
@@ -169,12 +174,32 @@ def _configure(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
 
 
 @contextmanager
-def telling_faults() -> Iterator[None]:
-    """Raise Spark's own errors as EnvironmentFaultError with one sentence."""
+def telling_faults(spark: SparkSession) -> Iterator[None]:
+    """Raise Spark's own errors as EnvironmentFaultError with one sentence, also of a server that is gone, and soon."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    try:
+    with _few_tries(spark):
+        try:
+            yield
+        except (PySparkException, Py4JError, ConnectionError) as fault:
+            raise worded(fault) from fault
+
+
+@contextmanager
+def _few_tries(spark: SparkSession) -> Iterator[None]:
+    """Have a client of Connect try for seconds to reach its server, and not for pyspark's ten minutes."""
+    client = spark.client if is_remote(spark) else None
+    if client is None or any(policy.max_retries == _TRIES for policy in client.get_retry_policies()):
         yield
-    except (PySparkException, Py4JError, ConnectionError) as fault:
-        raise worded(fault) from fault
+        return
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    before = client.get_retry_policies()
+    client.set_retry_policies([DefaultPolicy(max_retries=_TRIES, max_backoff=_TRY_AGAIN_MS)])
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
+            yield
+    finally:
+        client.set_retry_policies(before)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -92,6 +94,27 @@ def streamed(spark: SparkSession, lake: str) -> list[int]:
     query.awaitTermination()
     spark.sparkContext.environment = lent
     return sorted(row.offset for row in spark.table("streamed").collect())
+
+
+def shown(spark: SparkSession, lake: str) -> list[Any]:
+    """The number of records that a job and a read have, and what the session's page tells after that and a fold."""
+    run_job("all", lake, spark=spark)
+    rows = read_records(spark, lake, columns=["offset"]).count()
+    assert image_frame(spark, lake).count() > 0
+    return [rows, *pages_of(spark.sparkContext.uiWebUrl or "")]
+
+
+def pages_of(page: str) -> list[str]:
+    """What the page of Spark's one application tells as JSON."""
+    applications = f"{page}/api/v1/applications"
+    (application,) = json.loads(text_at(applications))
+    parts = ("environment", "executors", "jobs", "stages?details=true", "sql?details=true&planDescription=true")
+    return [text_at(f"{applications}/{application['id']}/{part}") for part in parts]
+
+
+def text_at(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return str(answer.read(), "utf-8")
 
 
 def main(spark: SparkSession, lake: str, what: str) -> dict[str, Any]:

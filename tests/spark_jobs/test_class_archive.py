@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kraftlake.spark_jobs import prepare
-from kraftlake.spark_jobs.class_archive import archive_options, class_archive, making_options
+from kraftlake.spark_jobs.class_archive import archive_options, class_archive, making_options, remove_earlier
 from kraftlake.spark_jobs.java import java_home
 
 if TYPE_CHECKING:
@@ -42,7 +42,14 @@ def test_each_java_has_an_archive_of_its_own(cache: Path, monkeypatch: pytest.Mo
     (tmp_path / "java" / "bin" / "java").symlink_to(java_home() / "bin" / "java")
     (tmp_path / "java" / "release").write_text('JAVA_VERSION="21.0.1"\n')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
-    assert class_archive() not in (mine, None)
+    other = class_archive()
+    assert other not in (mine, None)
+    (tmp_path / "java" / "release").write_text('JAVA_VERSION="21.0.2"\n')
+    for made in (mine, other, class_archive()):
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.touch()
+    remove_earlier(class_archive())
+    assert [made.exists() for made in (mine, other, class_archive())] == [True, False, True]
 
 
 @pytest.mark.usefixtures("cache")
@@ -52,7 +59,7 @@ def test_an_archive_that_is_damaged_or_of_other_jars_is_left_aside_without_a_wor
         with zipfile.ZipFile(jar, "w") as made:
             made.writestr("content", jar.name)
     archive = class_archive()
-    archive.parent.mkdir(parents=True)
+    archive.parent.mkdir(parents=True, exist_ok=True)
     version = java_says("", "-version")
     assert java_says(making_options(archive), "-cp", str(jars[0]), "-version") == version
     assert archive.stat().st_size > 1_000

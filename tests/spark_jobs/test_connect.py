@@ -46,7 +46,9 @@ from kraftlake.tables.history.rows_at import FROM, TO
 from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.local_changes.local_changes_writer import LocalChangesWriter
+from tests.at_least_one import at_least_one
 from tests.connect_server import ROOT, connect_server, connected
+from tests.spark_cluster import SparkCluster
 from tests.tables.sample_log import LAST_OFFSET, append_in, lake_of, sample_batches
 from tests.waiting import wait_for
 
@@ -231,10 +233,14 @@ def test_the_program_of_the_docs_runs(
 DOOMED = """
 import sys
 from pyspark.sql import SparkSession
+from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs import StreamOptions, run_job
 
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
-run_job("all", sys.argv[2], spark=spark, options=StreamOptions(trigger="10 milliseconds", max_records=200))
+try:
+    run_job("all", sys.argv[2], spark=spark, options=StreamOptions(trigger="10 milliseconds", max_records=200))
+except KraftlakeError as fault:
+    print(fault)
 """
 
 
@@ -250,16 +256,46 @@ def test_a_server_that_is_killed_leaves_nothing_half_written(tmp_path: Path, mad
 
 
 def end_at(lake: Path, commits: int, folder: Path) -> None:
-    """Run a job until a table has so many commits, and kill its server."""
+    """Run a job until a table has so many commits, and kill its server: its client says so, and ends."""
     with connect_server(folder) as address:
-        client = subprocess.Popen([sys.executable, "-c", DOOMED, address, lake], cwd=ROOT)
+        client = doomed_client(address, lake)
         wait_for(lambda: client.poll() is not None or commits_of(lake) >= commits, "a commit")
-    assert client.poll() is None
-    client.kill()
-    client.wait()
+        assert client.poll() is None
+    said, shown = client.communicate(timeout=100)
+    gone = "the server of Spark Connect has ended or is out of reach: run again, which goes on from there\n"
+    assert (said, "Traceback" in shown) == (gone, False), shown
+
+
+def doomed_client(address: str, lake: Path) -> subprocess.Popen[str]:
+    command, pipe = [sys.executable, "-c", DOOMED, address, str(lake)], subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
+
+
+@pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a cluster and a server")
+def test_executors_that_are_killed_lose_no_row_and_double_none(
+    tmp_path: Path, made: Path, spark_cluster: SparkCluster
+) -> None:
+    lake = tmp_path / "lake"
+    lake_of(lake, commits=1)
+    master = spark_cluster.master_for_another_driver()
+    with connect_server(tmp_path, master=master) as address:
+        client = doomed_client(address, lake)
+        for worker in at_least_one(spark_cluster.workers):
+            kept = commits_of(lake)
+            wait_for(lambda kept=kept: client.poll() is not None or commits_of(lake) > kept, "a commit")
+            assert client.poll() is None, client.communicate()
+            worker.kill()
+            spark_cluster.start()
+        assert DeltaTable(lake / "cluster_metrics").transaction_version("kraftlake.cluster_metrics") < LAST_OFFSET
+        client.kill()
+        client.communicate()
+    with connect_server(tmp_path, master=master) as address, connected(address) as spark:
+        assert 0 < run_job("all", lake, spark=spark).base_offset < LAST_OFFSET
+    assert tables_of(lake) == tables_of(made)
 
 
 def commits_of(lake: Path) -> int:
+    """The number of commits of a table of the lake."""
     return len(list((lake / "cluster_metrics" / "_delta_log").glob("*.json")))
 
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
@@ -17,7 +17,6 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import run_lakes
 from kraftlake.spark_jobs.many_lakes import _each_in_a_task
-from kraftlake.spark_jobs.submit import main
 from kraftlake.tables.catch_up.updating import update_by_job
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.table_locks import hold_tables
@@ -199,26 +198,10 @@ def test_the_command_shows_a_line_for_each_lake_and_exits_with_1_if_one_failed(
     assert "nothing new" in run("spark", "events", lakes / "a", lakes / "a").stdout
 
 
-def test_the_program_for_spark_submit_does_the_same(
-    spark: SparkSession, lakes: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["metrics", str(lakes / "a"), str(lakes / "b")]) == 1
-    said: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert [("error" in run, Path(run["lake"]).name) for run in said["lakes"]] == [(False, "a"), (True, "b")]
-    for words, told in (
-        (["events", str(lakes), "--trigger", "2 seconds"], "many lakes are brought up to date without one"),
-        (["snapshot", str(lakes)], "snapshot is for one lake"),
-    ):
-        with pytest.raises(SystemExit):
-            main(words)
-        assert told in capsys.readouterr().err
-    assert main(["events", str(lakes / "x*")]) == 1
-    assert "No lake matches" in capsys.readouterr().err
-
-
 def test_what_many_lakes_do_not_have_is_refused_without_a_jvm(lakes: Path) -> None:
     told = fault("spark", "all", lakes, "--trigger", "processing-time=2 seconds", code=2)
     assert told.startswith("--trigger is for one lake: many are brought up to the ends of their logs once")
+    fault("spark", "snapshot", lakes / "a", lakes / "b", code=2)
     assert "No lake matches" in fault("spark", "all", f"{lakes}/x*")
     (lakes / "c").mkdir()
     assert "is an empty folder" in fault("spark", "all", lakes / "c", lakes / "d")

@@ -7,8 +7,7 @@ import json
 import re
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from tests.at_least_one import at_least_one
 from tests.connect_server import connect_server, connected
 from tests.metadata_log.object_store import BUCKET, KEY, LONG
 from tests.spark_cluster import SparkCluster, driver_environment
-from tests.spark_jobs.in_a_lake import STATE_AT, everything
+from tests.spark_jobs.in_a_lake import STATE_AT, everything, pages_of
 from tests.tables.metrics.test_cluster_metrics import check_minutes
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches
 
@@ -135,6 +134,13 @@ def test_a_cluster_whose_workers_know_no_store_makes_and_reads_its_tables(
     append_in(MetadataLog.create(lake), 2, batches_between(0, LAST_ON_CLUSTER))
     told = spark_cluster.run_driver(IN_A_LAKE, lake, "made", timeout=400)
     assert told["made"] == [2, 0]
+    logs = [
+        path.read_text("utf-8", "replace")
+        for path in spark_cluster.folder.rglob("*")
+        if path.suffix != ".jar" and path.is_file()
+    ]
+    assert len(logs) > 4
+    assert [text for text in logs if KEY in text] == [], "nor is a key in what master, workers and executors say"
     lake_of(tmp_path / "lake", commits=1, last=LAST_ON_CLUSTER)
     update_tables(tmp_path / "lake", TABLES)
     rows, expected = rows_of(lake, {**server, "AWS_ALLOW_HTTP": "true"}), rows_of(tmp_path / "lake")
@@ -185,31 +191,36 @@ def test_no_key_of_the_store_is_in_what_a_connect_server_logs_and_shows(
         assert read_records(spark, lake, columns=["offset"]).count() == 501
         assert image_frame(spark, lake).count() > 0
         (port,) = re.findall(r"service 'SparkUI' on port (\d+)", (tmp_path / "server.log").read_text("utf-8"))
-        shown = list(pages_of(f"http://127.0.0.1:{port}/api/v1/applications"))
+        shown = pages_of(f"http://127.0.0.1:{port}")
     logged = [path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file()]
     assert sum("SparkListenerConnectOperationStarted" in text for text in logged) == 1
     assert [text for text in (*shown, *logged) if KEY in text] == []
 
 
-def pages_of(applications: str) -> Iterator[str]:
-    """What the page of Spark's one application tells as JSON."""
-    (application,) = json.loads(text_at(applications))
-    for what in ("environment", "executors", "jobs", "stages?details=true", "sql?details=true&planDescription=true"):
-        yield text_at(f"{applications}/{application['id']}/{what}")
+SHOWN = """
+import json, sys
+from pyspark.sql import SparkSession
+from tests.spark_jobs.in_a_lake import shown
 
-
-def text_at(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=60) as answer:
-        return str(answer.read(), "utf-8")
+builder = SparkSession.builder.master("local[2]")
+for name, value in json.loads(sys.argv[1]).items():
+    builder = builder.config(name, value)
+print(json.dumps(shown(builder.getOrCreate(), sys.argv[2])))
+"""
 
 
 @pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a JVM of its own")
-def test_no_key_of_the_store_is_in_the_event_log_of_a_session(lake: str, tmp_path: Path) -> None:
+def test_no_key_of_the_store_is_in_what_a_session_of_the_users_logs_and_shows(lake: str, tmp_path: Path) -> None:
     append_in(MetadataLog.create(lake), 2, batches_between(0, 500))
-    options = {**LOGGED, "spark.eventLog.dir": tmp_path.as_uri()}
-    words = " ".join(f"--conf {name}={value}" for name, value in options.items())
-    told = found_by_local_driver(lake, "made", PYSPARK_SUBMIT_ARGS=f"{words} pyspark-shell")
-    assert told["made"] == [1, 0]
+    options = json.dumps({**LOGGED, "spark.eventLog.dir": tmp_path.as_uri()})
+    done = subprocess.run(
+        [sys.executable, "-c", SHOWN, options, lake],
+        cwd=ROOT, env=driver_environment(), capture_output=True, text=True, timeout=400, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows, *shown = json.loads(done.stdout)
+    assert rows == 501
     logged = [path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file()]
     assert sum("SparkListenerSQLExecutionStart" in text for text in logged) == 1
-    assert [text for text in logged if KEY in text] == []
+    assert len(shown) == 5
+    assert [text for text in (done.stderr, *shown, *logged) if KEY in text] == []

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from kraftlake.spark_jobs import submit
+from kraftlake.cli import submit
 from kraftlake.spark_jobs.java import java_home
 from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.jobs import TABLES, job_named
@@ -159,8 +159,8 @@ def test_executors_without_kraftlake_are_an_error_in_one_sentence(
     [
         ("PYSPARK_SUBMIT_ARGS='--py-files {package} pyspark-shell' kraftlake spark records {lake} --master {master}",
          "error: {sentence}\n"),
-        ("spark-submit --master {master} --py-files {package} {program} records {lake} 2>&1 | grep ^kraftlake",
-         "{sentence}\n"),
+        ("spark-submit --master {master} --py-files {package} {program} records {lake} 2>&1 | grep ^error:",
+         "error: {sentence}\n"),
     ],
     ids=["kraftlake", "spark-submit"],
 )  # fmt: skip

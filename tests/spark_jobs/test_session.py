@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kraftlake.cli import submit
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.spark_jobs import java_home, session, spark_session, submit
+from kraftlake.spark_jobs import java_home, session, spark_session
 from tests.tables.sample_log import lake_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROJECT = Path(__file__).parents[2]
-PROGRAM = "kraftlake.spark_jobs.submit"
+PROGRAM = "kraftlake.cli.submit"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -98,7 +99,7 @@ def test_a_jvm_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "java" / "release").write_text('JAVA_VERSION="17.0.1"\n')
     done = run([sys.executable, "-m", PROGRAM, "replay", str(tmp_path / "lake")], JAVA_HOME=str(tmp_path / "java"))
     assert done.returncode == 1
-    assert done.stderr.startswith("Spark's JVM does not start: ")
+    assert done.stderr.startswith("error: Spark's JVM does not start: ")
     assert "no memory left" in done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -133,10 +134,8 @@ def test_times_are_utc_and_no_filters_go_to_python_data_sources(spark: SparkSess
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
 
 
-def test_the_program_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert submit.main(["replay", str(tmp_path / "nothing")]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("There is no lake at")
-    assert told.err.count("\n") == 1
-    assert submit.main(["replay", str(tmp_path / "nothing"), "--trigger", "often"]) == 2
+def test_the_program_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
+    done = run([sys.executable, "-m", PROGRAM, "replay", str(tmp_path / "nothing")])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: There is no lake at")
+    assert done.stderr.count("\n") == 1

@@ -53,6 +53,7 @@ def test_another_release_in_the_same_place_has_a_home_of_its_own(
     first = spark_home()
     (package / "python" / "lib" / "py4j-1-src.zip").rename(package / "python" / "lib" / "py4j-2-src.zip")
     assert spark_home() != first
+    assert not first.exists(), "two homes of one place are of no use"
     assert (spark_home() / "python" / "lib" / "py4j-2-src.zip").is_file()
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -21,10 +20,10 @@ from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job, table_stream
 from kraftlake.spark_jobs.stream_steps import StreamSteps
-from kraftlake.spark_jobs.submit import main
 from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.jobs import ALL, JOBS
 from tests.at_least_one import at_least_one
+from tests.cli.running import fault, run_json
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of, sample_batches, trim_to_a_snapshot
 
 if TYPE_CHECKING:
@@ -298,35 +297,28 @@ def test_progress_is_told_to_listeners_and_the_log(tmp_path: Path, spark: SparkS
     assert sum(entry["records"] for entry in steps) == LAST_OFFSET + 1
 
 
-def test_as_a_program_it_prints_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_a_command_it_prints_one_object(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=1, last=100)
-    assert main(["events", str(tmp_path / "lake")]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = run_json("spark", "events", tmp_path / "lake")
     assert (printed["from"], printed["offset"]) == (-1, 100)
     assert printed["rows"]["events"] > 0
-    assert main(["events", str(tmp_path / "nowhere")]) == 1
-    assert "There is no lake at" in capsys.readouterr().err
+    assert "There is no lake at" in fault("spark", "events", tmp_path / "nowhere")
+    assert fault("spark", "events", tmp_path / "lake", "--trigger", "often", code=2).startswith("a trigger is")
 
 
-def test_as_a_program_snapshots_have_an_offset_and_streams_have_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_as_a_command_snapshots_have_an_offset_and_streams_have_not(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=1, last=100)
     lake = str(tmp_path / "lake")
     assert run_job("replay", lake, options=StreamOptions()).snapshots == (101,)
-    assert main(["snapshot", lake, "--at-offset", "100"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = run_json("spark", "snapshot", lake, "--at-offset", "100")
     assert (printed["offset"], printed["written"]) == (100, False)
-    assert main(["snapshot", str(tmp_path / "nowhere")]) == 1
-    assert "There is no lake at" in capsys.readouterr().err
+    assert "There is no lake at" in fault("spark", "snapshot", tmp_path / "nowhere")
     for arguments, complaint in (
-        (["snapshot", lake, "--trigger", "2 seconds"], "--trigger is for streams"),
-        (["snapshot", lake, "--max-records-per-trigger", "9"], "--max-records-per-trigger is for streams"),
-        (["events", lake, "--at-offset", "5"], "--at-offset is for snapshot"),
+        (["snapshot", lake, "--trigger", "2 seconds"], "--trigger"),
+        (["snapshot", lake, "--max-records-per-trigger", "9"], "--max-records-per-trigger"),
+        (["events", lake, "--at-offset", "5"], "--at-offset"),
     ):
-        with pytest.raises(SystemExit):
-            main(arguments)
-        assert complaint in capsys.readouterr().err
+        assert complaint in fault("spark", *arguments, code=2)
 
 
 def test_an_unknown_job_and_options_without_sense_are_refused(tmp_path: Path) -> None:

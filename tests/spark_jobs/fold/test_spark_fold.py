@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from kraftlake.generate.lake import generate_lake
 from kraftlake.generate.plan import Plan
@@ -194,8 +195,9 @@ def test_faults_of_records_come_from_the_executors_as_what_they_are(spark: Spark
     with pytest.raises(ReplayError, match="REMOVE_TOPIC_RECORD") as fault:
         build_snapshot(spark, tmp_path / "lake")
     assert fault.value.offset == end
-    with pytest.raises(Exception, match="REMOVE_TOPIC_RECORD"):
+    with pytest.raises(PySparkException, match=r"KraftSourceError: .*REMOVE_TOPIC_RECORD") as shown:
         image_frame(spark, tmp_path / "lake").count()
+    assert 'File "' not in str(shown.value), "no traceback of Python"
 
 
 def test_an_image_that_no_records_can_hold_is_refused(spark: SparkSession, tmp_path: Path) -> None:

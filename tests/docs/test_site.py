@@ -12,6 +12,7 @@ import click
 import pytest
 
 from kraftlake.tables.jobs import TABLES
+from kraftlake.tables.undo_table import UNDO
 from tests.at_least_one import at_least_one
 from tests.cli.running import ROOT
 from tests.docs.built_site import built_site
@@ -101,7 +102,7 @@ def test_the_reference_has_every_name_of_the_doors(site: Path) -> None:
 
 
 def test_the_pages_of_commands_tables_and_metrics_are_those_of_the_code() -> None:
-    assert sorted(description.name for description in table_descriptions()) == sorted(TABLES)
+    assert sorted(description.name for description in table_descriptions()) == sorted([*TABLES, UNDO.name])
     for name, text in at_least_one(kept_pages().items()):
         assert (REFERENCE / name).read_text("utf-8") == text, "python -m tools.reference_pages"
 

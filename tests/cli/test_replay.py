@@ -15,6 +15,7 @@ from kraftlake.image.metadata_image import image_to_json
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, fault, process, run, unzipped_json
 
 IMAGES = sorted(int(path.name.split("-")[1].split(".")[0]) for path in (SAMPLE / "expected").glob("image-*.json.gz"))
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 
 
 def lines(*words: object) -> list[dict]:
@@ -24,7 +25,7 @@ def lines(*words: object) -> list[dict]:
 @pytest.mark.parametrize("offset", IMAGES)
 def test_the_summary_is_what_kafkas_own_image_says(offset):
     image = unzipped_json(SAMPLE / "expected" / f"image-{offset}.json.gz")
-    for broker in (1, 2, 3, 4):
+    for broker in (1, 2, 3, 4) if LONG else (IMAGES.index(offset) % 4 + 1,):
         leads, follows = [], []
         for name, topic in image["topics"].items():
             for number, partition in topic["partitions"].items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,7 @@ print(exit_code_of(run), exit_code_of(run_that_ends_with_its_jvm))
 
 
 @pytest.mark.spark
+@pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="KRAFTLAKE_TESTS=long: a JVM of its own")
 def test_a_command_whose_jvm_is_killed_says_so_unless_it_was_to_end_itself() -> None:
     done = subprocess.run([sys.executable, "-c", LOSES_ITS_JVM], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "1 143\n"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 import kraftlake
-from kraftlake.spark_jobs.java import find_java
 from tests.controller.controlled_cluster import CLUSTER_ID
-from tests.interop.jars import kafka_tools_jars
+from tests.interop.kafka_tools import KafkaTools
 from tests.interop.restored_nodes import consumed, produced
 from tests.kafka_node import FEW_PARTITIONS, KafkaNode
 from tests.ports import free_ports
@@ -30,7 +28,8 @@ VALUES = [b"%d" % number for number in range(20)]
 class Cluster:
     """Controllers 100 and 101 of ours, and Kafka's broker 1."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tools: KafkaTools) -> None:
+        self._tools = tools
         self.lake = new_lake(folder / "lake")
         self.controllers = {id_: controller_process(self.lake, folder, id_) for id_ in (100, 101)}
         (port,) = free_ports(1)
@@ -48,23 +47,26 @@ class Cluster:
 
     def tool(self, *words: str) -> dict[str, str]:
         """What `kafka-metadata-quorum` prints, by its names."""
-        pairs = (line.partition(":") for line in said("MetadataQuorumCommand", *words).splitlines())
+        pairs = (line.partition(":") for line in said(self._tools, "MetadataQuorumCommand", *words).splitlines())
         return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def said(tool: str, *words: str) -> str:
+def said(tools: KafkaTools, tool: str, *words: str) -> str:
     """What one of Kafka's tools prints."""
-    class_path = ":".join(map(str, kafka_tools_jars().values()))
-    command = [str(find_java().executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", class_path]
-    command += [f"org.apache.kafka.tools.{tool}", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    done = tools.run(f"org.apache.kafka.tools.{tool}", *words)
+    assert done.code == 0, done
+    return done.out
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("ours"))
+def tools() -> Iterator[KafkaTools]:
+    with closing(KafkaTools()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, tools: KafkaTools) -> Iterator[Cluster]:
+    made = Cluster(tmp_path_factory.mktemp("ours"), tools)
     with ExitStack() as stack:
         for controller in made.controllers.values():
             stack.callback(controller.kill)
@@ -115,24 +117,26 @@ def test_kafkas_broker_lives_with_our_controllers_through_a_take_over(cluster: C
 
 
 @pytest.mark.skipif(
-    os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: seven JVMs one after the other"
+    os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: tools that others ask brokers by"
 )
-def test_kafkas_tools_ask_our_controllers(tmp_path: Path) -> None:
+def test_kafkas_tools_ask_our_controllers(tmp_path: Path, tools: KafkaTools) -> None:
     quiet = {"metadata_max_idle_interval_ms": "500", "controller_quorum_fetch_timeout_ms": "1500"}
     with started_controller(new_lake(tmp_path / "lake"), **quiet) as made:
         made.await_active()
         at = ("--bootstrap-controller", made.address)
         rpc = made.rpc()
         rpc.ask(w.heartbeat(1, rpc.ask(w.registration(1)).broker_epoch))
-        rows = [line.split() for line in said("MetadataQuorumCommand", *at, "describe", "--replication").splitlines()]
+        rows = [
+            line.split() for line in said(tools, "MetadataQuorumCommand", *at, "describe", "--replication").splitlines()
+        ]
         told = {row[0]: (int(row[3]), row[-1]) for row in rows[1:] if row}
         assert told["100"] == (0, "Leader")
         assert told["1"][0] >= 0  # no-op records since its heartbeat
         assert told["1"][1] == "Observer"
         brokers = (*at, "--entity-type", "brokers", "--entity-default")
-        assert "Completed" in said("ConfigCommand", *brokers, "--alter", "--add-config", "log.retention.ms=777")
-        assert "log.retention.ms=777" in said("ConfigCommand", *brokers, "--describe")
-        assert made.address.rpartition(":")[2] in said("ClusterTool", "list-endpoints", *at)
-        assert CLUSTER_ID in said("ClusterTool", "cluster-id", *at)
-        assert "Broker 1 is no longer registered" in said("ClusterTool", "unregister", *at, "--id", "1")
-        assert "FinalizedVersionLevel: 4.4-IV2" in said("FeatureCommand", *at, "describe")
+        assert "Completed" in said(tools, "ConfigCommand", *brokers, "--alter", "--add-config", "log.retention.ms=777")
+        assert "log.retention.ms=777" in said(tools, "ConfigCommand", *brokers, "--describe")
+        assert made.address.rpartition(":")[2] in said(tools, "ClusterTool", "list-endpoints", *at)
+        assert CLUSTER_ID in said(tools, "ClusterTool", "cluster-id", *at)
+        assert "Broker 1 is no longer registered" in said(tools, "ClusterTool", "unregister", *at, "--id", "1")
+        assert "FinalizedVersionLevel: 4.4-IV2" in said(tools, "FeatureCommand", *at, "describe")

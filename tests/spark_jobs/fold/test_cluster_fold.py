@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 DRIVER = "tests.spark_jobs.fold.cluster_fold"
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-RECORDS = 140_000 if LONG else 70_000
+RECORDS = 140_000 if LONG else 20_000
 in_the_long_profile = pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: three JVMs and a worker more")
 
 

@@ -78,6 +78,8 @@ test: lint java chromium build/kafka-classes.jsa
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-long: lint java chromium
+	@command -v promtool prometheus >/dev/null || \
+	  echo "tests/ops skips the alerts and the queries: promtool and prometheus are not installed (apt: prometheus)" >&2
 	KRAFTLAKE_TESTS=long $(BIN)/python tools/test_long.py
 
 bench: .venv/dev java

@@ -23,6 +23,7 @@ BUDGET = {
     "kafka_files": 30,
     "kernels": 80,
     "metadata_log": 110,
+    "ops": 20,
     "packaging": 90,
     "planted": 2,
     "protocol": 80,

@@ -17,6 +17,10 @@ from kraftlake.server.notices.notifier import Notifier
 
 SHARE: Final = 0.1
 """The share of one core's time that the checks take at most, of all clusters together."""
+FIRST_SHARE: Final = 0.5
+"""The same for the first checks of each cluster after a start."""
+_PASSED_OVER: Final = ("quorum_partly_seen",)
+"""Checks that say of every lake that it is no log of a voter."""
 _LOOK_SECONDS: Final = 1.0
 _AGAIN_SECONDS: Final = 3600.0
 """The time after which a cluster without changes is checked again: some findings come and go with age."""
@@ -27,9 +31,10 @@ Forms = Sequence[dict[str, Any]]
 
 def findings_of(lake: str) -> Forms:
     """The findings on a lake, at the cost of what a day adds to it."""
-    from kraftlake.diagnosis.doctor.diagnosis import diagnose  # imports numpy
+    from kraftlake.diagnosis.doctor.diagnosis import CHECKS, diagnose  # imports numpy
 
-    return [finding.to_json() for finding in diagnose(lake, thorough=False).findings]
+    checks = [check for check in CHECKS if check.name not in _PASSED_OVER]
+    return [finding.to_json() for finding in diagnose(lake, checks=checks, thorough=False).findings]
 
 
 class FollowDoctor:
@@ -72,6 +77,7 @@ class FollowDoctor:
     def _check(self, follower: ClusterFollower) -> float:
         """Check one cluster; returns the seconds to pause after it."""
         status, begun = follower.status, self._now()
+        share = FIRST_SHARE if status.checked_at < 0 else SHARE
         status.checked_to, offset = status.changed_to, status.changed_to
         cpu = time.thread_time()
         try:
@@ -83,15 +89,16 @@ class FollowDoctor:
             self._take(status, findings, offset)
         status.checked_at = self._now()
         status.check_seconds = status.checked_at - begun
-        return (time.thread_time() - cpu) * (1 / SHARE - 1)
+        return (time.thread_time() - cpu) * (1 / share - 1)
 
     def _take(self, status: ClusterStatus, findings: Forms, offset: int) -> None:
         before = {(one["check"], one["severity"]) for one in status.findings or ()}
         now = {(one["check"], one["severity"]) for one in findings}
         for one in findings:
             if (one["check"], one["severity"]) not in before:
-                self._log.warning("finding", cluster=status.name, check=one["check"], severity=one["severity"],
-                                  sentence=one["sentence"])  # fmt: skip
+                tell = self._log.info if one["severity"] == "info" else self._log.warning
+                facts = {name: one[name] for name in ("check", "severity", "sentence")}
+                tell("finding", cluster=status.name, **facts)
         for check, severity in sorted(before - now):
             self._log.info("finding_cleared", cluster=status.name, check=check, severity=severity)
         status.findings = findings

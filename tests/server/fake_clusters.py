@@ -68,9 +68,9 @@ class FakeCluster(FakeQuorum):
     def end_offset(self) -> int:
         return self.model.high_watermark
 
-    def append(self, *records: Message, timestamp: int | None = None) -> None:
-        """Commit a batch of records."""
-        values = [ApiMessageAndVersion(record, 0) for record in records]
+    def append(self, *records: Message, timestamp: int | None = None, version: int = 0) -> None:
+        """Commit a batch of records of one version."""
+        values = [ApiMessageAndVersion(record, version) for record in records]
         now = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         self._add([RecordBatch.of(self.end_offset, self.model.epoch, now, values)])
 

@@ -32,7 +32,6 @@ BACK = r.PartitionChangeRecord(partition_id=0, topic_id=topic(0).topic_id, leade
 def test_a_finding_is_a_series_and_a_notice_when_it_appears_and_when_it_clears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow_doctor, "_LOOK_SECONDS", 0.05)
     monkeypatch.setattr(follow_doctor, "SHARE", 1.0)
     cluster = FakeCluster(small_log(), "cluster-of-follow-0001")
     with cluster.serving(), serving(200) as server:
@@ -113,7 +112,7 @@ def test_the_pause_after_a_check_bounds_its_share_of_a_core(monkeypatch: pytest.
     monkeypatch.setattr(follow_doctor.time, "thread_time", lambda: next(cpu))
     runs = Runs(2)
     runs.doctor(follower("a", 5)).run()
-    assert runs.pauses[1] == pytest.approx(2.0 * (1 / follow_doctor.SHARE - 1))
+    assert runs.pauses[1] == pytest.approx(2.0 * (1 / follow_doctor.FIRST_SHARE - 1))
 
 
 def test_checks_at_a_bounded_cost_find_what_all_checks_find(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kraftlake.kernels.columns.change_columns import *
     from kraftlake.kernels.columns.cluster_counts import *
     from kraftlake.kernels.columns.column_steps import *
+    from kraftlake.kernels.columns.event_texts import *
     from kraftlake.kernels.columns.partition_moves import *
     from kraftlake.kernels.columns.typed_columns import *
     from kraftlake.kernels.memory import *

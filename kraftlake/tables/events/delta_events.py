@@ -151,7 +151,7 @@ def delta_rows(
     events = SingleEvents(
         [singles[at][1] for at in single_order.tolist()], deltas[single_order], of_singles[single_order]
     )
-    return event_rows(changes.take(changed[order]), of_changes[order], events, boundaries)
+    return event_rows(changes, changed[order], of_changes[order], events, boundaries)
 
 
 def _hosted(changes: PartitionChanges, brokers: frozenset[int]) -> Any:

@@ -16,22 +16,23 @@ _OF_EVENTS: Final = (slice(0, DIRECTORIES), slice(LEADER, LEADER + 1), slice(REC
 """The columns of a row that events depend on: not the epochs and the directories. The shape is the last."""
 
 
-def distinct_changes(changes: PartitionChanges) -> tuple[Any, Any]:
-    """One change (int64[k]) of each kind that events distinguish, and the index among these of each change (int32[n]).
+def distinct_changes(changes: PartitionChanges, some: Any) -> tuple[Any, Any]:
+    """One of `some` changes (int64[n]) of each kind that events distinguish, and the kind of each of them (int32[n]).
 
-    Two changes of partitions with lists in a heap may count as distinct and be the same.
+    The first is an index among them (int64[k]). Two changes of partitions with lists in a heap may count as distinct and be the same.
     """
-    pairs = np.concatenate([rows[:, some] for rows in (changes.before, changes.after) for some in _OF_EVENTS], axis=1)
+    sides = [side.take(some, axis=0) for side in (changes.before, changes.after)]
+    pairs = np.concatenate([rows[:, columns] for rows in sides for columns in _OF_EVENTS], axis=1)
     rows = pairs.reshape(-1, pairs.shape[1] // 2)
     rare = np.flatnonzero(rows[:, -1] == RARE)
     if len(rare):
         rows[rare, 0] = _numbers_of_lists(changes.heaps, rows[rare, 0].astype(np.int64))
     content = pa.binary(pairs.dtype.itemsize * pairs.shape[1])
-    encoded = pa.Array.from_buffers(content, len(changes), [None, pa.py_buffer(pairs)]).dictionary_encode()
+    encoded = pa.Array.from_buffers(content, len(pairs), [None, pa.py_buffer(pairs)]).dictionary_encode()
     numbers = encoded.indices.to_numpy()
-    some = np.empty(len(encoded.dictionary), np.int64)
-    some[numbers] = np.arange(len(changes))
-    return some, numbers
+    kinds = np.empty(len(encoded.dictionary), np.int64)
+    kinds[numbers] = np.arange(len(pairs))
+    return kinds, numbers
 
 
 def event_columns(changes: PartitionChanges, rows: Any) -> PartitionColumns:

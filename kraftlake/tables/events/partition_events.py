@@ -83,10 +83,12 @@ def partition_events(before: PartitionColumns, after: PartitionColumns) -> pa.Ta
     told: tuple[Callable[[Any, Any], Iterator[pa.RecordBatch]], ...] = (
         _leader_events, _recovery_events, _isr_events, _elr_events, _replica_events,
     )  # fmt: skip
-    partitions, tables = [], []
+    partitions, tables = [np.empty(0, np.int64)], [PARTITION_EVENTS.empty_table()]
     for was, now, events in zip(before, after, told, strict=True):
         differ = was != now if isinstance(was, np.ndarray) else was.differ_from(now)
         changed = np.flatnonzero(differ)
+        if not len(changed):
+            continue
         table = pa.Table.from_batches([*events(was.take(changed), now.take(changed))], PARTITION_EVENTS)
         partitions.append(changed[table.column("partition").to_numpy()])
         tables.append(table)

@@ -104,7 +104,7 @@ def test_rows_are_those_of_the_objects_with_single_events_among_them(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(made, "_CHANGES_AT_ONCE", at_once)
         single = SingleEvents(events, ones, np.array(singles, np.int64))
-        table = event_rows(changes_of(pairs, base), ranks, single, BOUNDARIES)
+        table = event_rows(changes_of(pairs, base), np.arange(len(pairs)), ranks, single, BOUNDARIES)
     expected = [
         (place, 0, place % 2, event_row(event, NAMES[place % len(NAMES)], IDS[place % len(NAMES)], place))
         for place, pair in enumerate(pairs)
@@ -131,7 +131,7 @@ def test_equal_changes_of_partitions_are_told_once_wherever_their_lists_lie(
     other = attrs.evolve(state, isr=replicas[1:])
     later = [attrs.evolve(one, leader_epoch=5, partition_epoch=9) for one in (state, other)]
     changes = changes_of([(other, state), (state, other), (later[0], later[1])], base)
-    some, numbers = distinct_changes(changes)
+    some, numbers = distinct_changes(changes, np.arange(len(changes)))
     assert len(some) == (3 if base == 2 and len(replicas) > 3 else 2), "the two heaps are not compared"
     assert np.array_equal(numbers[some], np.arange(len(some)))
     assert numbers[0] != numbers[1]

@@ -27,7 +27,7 @@ from kraftlake.metadata_log.delta_table.commit import (
 )
 from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
 from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
-from kraftlake.metadata_log.delta_table.row_files import rewrite_row_file, write_row_file
+from kraftlake.metadata_log.delta_table.row_files import EncodedFile, RowFile, rewrite_row_file, write_row_file
 from kraftlake.metadata_log.delta_table.schema import COMMENT, differing_column, extended_schema
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.maintenance.checkpointing import checkpoint_if_due, clean_up_commits
@@ -48,6 +48,7 @@ from kraftlake.tables.cluster_id import (
 )
 from kraftlake.tables.encoded_schema import encoded
 from kraftlake.tables.lazy_table import LazyTable
+from kraftlake.tables.parquet_stream import ParquetStream
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -118,6 +119,9 @@ class LakeTable:
         self._covered: int | None = None
         self._asked = False
         self._commits = 0
+        self._stream: ParquetStream | None = None
+        self.added_rows = 0
+        """The number of rows that were appended."""
 
     @property
     def name(self) -> str:
@@ -204,14 +208,27 @@ class LakeTable:
         goes_on: bool = False,  # noqa: ARG002 - of history tables
     ) -> Callable[[], None]:
         """The first step of `append`; returns the second, for any thread, while the next rows are made."""
+        self.add(rows)
+        assert self._stream is not None, "it was made for the rows"
+        file, self._stream = self._stream.done(), None
+        return lambda: self._append_encoded(file.result(), last_offset)
+
+    def add(self, rows: pa.Table | LazyTable) -> None:
+        """Begin to encode rows, which the next append commits before its own."""
+        self._stream = self._stream or ParquetStream(RowFile(self.description.statistics_columns))
+        self._stream.add(self._stored(rows))
+
+    def _append_encoded(self, file: EncodedFile | None, last_offset: int) -> None:
+        """Append a file, None where there are no rows."""
         files: list[AddFile] = []
 
         def written() -> Sequence[AddFile]:
-            if rows.num_rows and not files:
-                files.append(self.write_file(rows, last_offset))
+            if file is not None and not files:
+                files.append(file.write(self._disk, self.path, last_offset))
             return files
 
-        return lambda: self._commit_files(written, last_offset)
+        self._commit_files(written, last_offset)
+        self.added_rows += 0 if file is None else file.rows
 
     def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
         """Append files that `write_file` has written, in this process or others; otherwise as `append`."""
@@ -223,11 +240,16 @@ class LakeTable:
         The rows have the schema of the description, strings as such or as dictionaries; `cluster_id` is added. Raises
         LakeError if the disk refuses.
         """
-        known = (self.description.schema, self.description.encoded_schema)
-        made = rows.table() if isinstance(rows, LazyTable) else rows
-        made = made if made.schema in known else made.cast(known[0])
-        columns, stored = self.description.statistics_columns, self.with_cluster_id(made)
+        stored, columns = self._stored(rows).table(), self.description.statistics_columns
         return write_row_file(self._disk, self.path, stored, last_offset=last_offset, statistics_columns=columns)
+
+    def _stored(self, rows: pa.Table | LazyTable) -> LazyTable:
+        """Rows in the form of the table's files."""
+        return (rows if isinstance(rows, LazyTable) else LazyTable.of(rows)).mapped(self._form)
+
+    def _form(self, rows: pa.Table) -> pa.Table:
+        known = (self.description.schema, self.description.encoded_schema)
+        return self.with_cluster_id(rows if rows.schema in known else rows.cast(known[0]))
 
     def _commit_files(self, written: Callable[[], Sequence[AddFile]], last_offset: int) -> None:
         def actions(now: TableState) -> Sequence[dict[str, Any]] | None:

@@ -31,6 +31,12 @@ class LazyTable:
         rows._chunks = chunks
         return rows
 
+    def mapped(self, change: Callable[[pa.Table], pa.Table]) -> LazyTable:
+        """The same rows in the form that `change` gives each table of them; use these instead."""
+        rows = LazyTable(lambda: change(self.table()), self._num_rows)
+        rows._chunks = lambda: map(change, self.tables())
+        return rows
+
     @property
     def num_rows(self) -> int:
         """The number of rows; the rows are made if it is unknown."""

@@ -28,7 +28,7 @@ def states_after(changes: PartitionChanges) -> pa.DictionaryArray:
     It is `null` for a partition that is gone, else a list: the leader, -1 for none, then LISTS, and at the end the
     sum of the bits of FLAGS.
     """
-    some, numbers = distinct_changes(changes)
+    some, numbers = distinct_changes(changes, np.arange(len(changes)))
     texts = _texts(changes.take(some)).dictionary_encode()
     indices = texts.indices.to_numpy()[numbers]
     gone = np.flatnonzero(changes.flags & HAS == 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -18,17 +19,20 @@ from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError
 
 _ROW_GROUP_ROWS = 131_072
-_SORTED = ("offset",)
+_VALIDITY = ("valid_from_offset", "valid_to_offset", "valid_from", "valid_to")
+_SORTED = ("offset", *_VALIDITY)
 """Columns of encoded rows whose neighbouring values differ by little."""
-_BOUNDED = (
-    *("offset", "epoch", "timestamp", "valid_from_offset", "valid_to_offset", "valid_from", "valid_to"),
-    *("topic", "leader"),
-)
-"""Columns by which readers can skip rows: those along which rows are ordered in files; topics, which come and go;
-leaders, as -1 is rare. In each row group, any other column has nearly all of its values: its bounds skip nothing, and
-take a quarter of the encoding.
+_MOSTLY_EMPTY = ("elr", "last_known_elr", "adding_replicas", "removing_replicas")
+"""Lists that are empty in most row groups, which their elements' bounds show."""
+_BOUNDED = ("epoch", "timestamp", "leader", *_SORTED)
+"""Columns by which readers can skip rows: those along which rows are ordered in files, and leaders, as -1 is rare.
 
 Each row group holds nearly all values of any other column: its bounds skip nothing, and take a quarter of the encoding.
+"""
+_FEW_TOPICS = 1 << 10
+"""The most topics of a file's first rows with which the names in a row group have bounds, too.
+
+Names come and go; but between the bounds of thousands of names lie nearly all.
 """
 
 
@@ -75,17 +79,86 @@ class GrowingStatistics:
         self._ends.append(pa.table({name: pa.array(ends[name], column.type) for name, column in columns.items()}))
 
 
+@attrs.frozen(eq=False)
+class EncodedFile:
+    """An encoded file in memory: on the disk, a vacuum deletes files that wait too long for their commit."""
+
+    data: memoryview = attrs.field(repr=False)
+    stats: str
+    rows: int
+
+    def write(self, disk: Disk, table: Location, last_offset: int, *, modification_time: int | None = None) -> AddFile:
+        """Write the file durably; it is no part of the table before a commit adds it.
+
+        The file's name begins with `last_offset`. Raises LakeError if the disk refuses.
+        """
+        prefix = f"{last_offset:020d}"
+        return write_data_file(
+            disk, table, prefix, self.data, self.stats, suffix=ZSTD_SUFFIX, modification_time=modification_time
+        )
+
+
+class RowFile:
+    """A data file that grows by tables of rows, which have one schema.
+
+    Dictionary-encoded strings are written with their dictionaries, numbers along which rows are ordered as differences,
+    and others plainly: this takes a fraction of the time of a lookup of each value, and zstd makes them as small.
+    """
+
+    def __init__(
+        self, statistics_columns: Sequence[str], *, group_rows: int | None = None, joins_tables: bool = True
+    ) -> None:
+        """`joins_tables`: few rows of several tables share a row group, with one dictionary for each column."""
+        self._sink = pa.BufferOutputStream()
+        self._statistics = GrowingStatistics(statistics_columns)
+        self._group_rows = group_rows or _ROW_GROUP_ROWS
+        self._joins_tables = joins_tables
+        self._writer: pq.ParquetWriter | None = None
+        self._held: list[pa.Table] = []
+        self._held_rows = 0
+        self.rows = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows."""
+        self._statistics.add(rows)
+        self.rows += rows.num_rows
+        for part in [pa.Table.from_batches([batch]) for batch in rows.to_batches()] if self._joins_tables else [rows]:
+            self._held.append(part)
+            self._held_rows += part.num_rows
+            if self._held_rows >= self._group_rows // 2 or not self._joins_tables:
+                self._write()
+
+    def encoded(self) -> EncodedFile:
+        """The file of all rows, at least one."""
+        self._write()
+        assert self._writer is not None, "a file has rows"
+        self._writer.close()
+        return EncodedFile(memoryview(self._sink.getvalue()), self._statistics.of_all().to_json(), self.rows)
+
+    def _write(self) -> None:
+        """Write the held rows as row groups of their own."""
+        if not self._held_rows:
+            return
+        rows = pa.concat_tables(self._held).unify_dictionaries()
+        self._held, self._held_rows = [], 0
+        self._writer = self._writer or pq.ParquetWriter(
+            self._sink,
+            rows.schema,
+            compression="zstd",
+            store_schema=False,
+            write_page_checksum=True,
+            # Each batch (1024 rows by default) computes the bounds of its whole dictionary: large batches save time.
+            write_batch_size=self._group_rows,
+            **_encodings(rows),
+        )
+        self._writer.write_table(rows, row_group_size=self._group_rows)
+
+
 def write_row_file(
     disk: Disk, table: Location, rows: pa.Table, *, last_offset: int, statistics_columns: Sequence[str]
 ) -> AddFile:
-    """Write rows as a data file, durably; the file is no part of the table before a commit adds it.
-
-    Dictionary-encoded strings are written with their dictionaries, and numbers plainly: this takes a fraction of the
-    time of a lookup of each value, and zstd makes them as small. The file's name begins with `last_offset`. Raises
-    LakeError if the disk refuses.
-    """
-    stats = file_statistics(rows, statistics_columns).to_json()
-    return write_encoded(disk, table, _encoded(rows), stats, last_offset=last_offset)
+    """Write rows, at least one, as a data file: see `RowFile` and `EncodedFile.write`."""
+    return _file_of(rows, statistics_columns).write(disk, table, last_offset)
 
 
 def rewrite_row_file(
@@ -96,26 +169,30 @@ def rewrite_row_file(
     `modification_time` (epoch ms) is that of their youngest file. Raises CorruptDataError where the new file, read
     again, doesn't hold the rows.
     """
-    data = _encoded(rows)
-    if not pq.read_table(pa.BufferReader(data)).equals(rows):
-        raise CorruptDataError(f"A new file of {state.path} doesn't hold the rows that it was made of; it isn't used.")
     wanted = state.metadata.configuration.get(STATISTICS_COLUMNS, "offset").split(",")
-    stats = file_statistics(rows, [name for name in wanted if name in rows.schema.names]).to_json()
-    add = write_encoded(disk, state.path, data, stats, last_offset=last_offset, modification_time=modification_time)
+    file = _file_of(rows, [name for name in wanted if name in rows.schema.names])
+    if not pq.read_table(pa.BufferReader(file.data)).equals(rows):
+        raise CorruptDataError(f"A new file of {state.path} doesn't hold the rows that it was made of; it isn't used.")
+    add = file.write(disk, state.path, last_offset, modification_time=modification_time)
     return attrs.evolve(add, data_change=False)
 
 
-def _encoded(rows: pa.Table) -> memoryview:
-    """Encode rows as a Parquet file."""
-    sink = pa.BufferOutputStream()
+def _file_of(rows: pa.Table, statistics_columns: Sequence[str]) -> EncodedFile:
+    file = RowFile(statistics_columns)
+    file.add(rows)
+    return file.encoded()
+
+
+def _encodings(rows: pa.Table) -> dict[str, Any]:
+    """The options of a file of rows like these; pyarrow's own where no strings are dictionaries."""
     texts = dictionary_paths(rows.schema)
-    if texts:
-        _write_encoded_rows(rows, sink, texts)
-    else:
-        pq.write_table(
-            rows, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=False, write_page_checksum=True
-        )
-    return memoryview(sink.getvalue())
+    if not texts:
+        return {}
+    return {
+        "use_dictionary": texts,
+        "column_encoding": {name: "DELTA_BINARY_PACKED" for name in _SORTED if name in rows.schema.names},
+        "write_statistics": bounded_columns(rows),
+    }
 
 
 def dictionary_paths(schema: pa.Schema) -> list[str]:
@@ -128,48 +205,17 @@ def dictionary_paths(schema: pa.Schema) -> list[str]:
     return paths
 
 
-def bounded_columns(schema: pa.Schema) -> list[str]:
-    """The columns of encoded rows whose bounds in a row group are useful."""
-    return [name for name in schema.names if name in _BOUNDED]
+def bounded_columns(rows: pa.Table) -> list[str]:
+    """The Parquet paths of the columns of encoded rows whose bounds in a row group are useful."""
+    paths = []
+    for name in rows.schema.names:
+        if name in _MOSTLY_EMPTY:
+            paths.append(f"{name}.list.element")
+        elif name in _BOUNDED or (name == "topic" and _has_few_words(rows.column(name))):
+            paths.append(name)
+    return paths
 
 
-def _write_encoded_rows(rows: pa.Table, sink: pa.BufferOutputStream, texts: list[str]) -> None:
-    with pq.ParquetWriter(
-        sink,
-        rows.schema,
-        compression="zstd",
-        use_dictionary=texts,
-        column_encoding={name: "DELTA_BINARY_PACKED" for name in _SORTED if name in rows.schema.names},
-        write_statistics=bounded_columns(rows.schema),
-        # Each batch (1024 rows by default) computes the bounds of its whole dictionary: large batches save time.
-        write_batch_size=_ROW_GROUP_ROWS,
-        store_schema=False,
-        write_page_checksum=True,
-    ) as writer:
-        for part in _with_one_dictionary(rows):
-            writer.write_table(part, row_group_size=_ROW_GROUP_ROWS)
-
-
-def _with_one_dictionary(rows: pa.Table) -> Iterator[pa.Table]:
-    """Return the rows in tables with one dictionary per column, each for its own row groups.
-
-    Small tables are merged.
-    """
-    held: list[pa.Table] = []
-    size = 0
-    for batch in rows.to_batches():
-        held.append(pa.Table.from_batches([batch]))
-        size += batch.num_rows
-        if size >= _ROW_GROUP_ROWS // 2:
-            yield pa.concat_tables(held).unify_dictionaries()
-            held, size = [], 0
-    if held:
-        yield pa.concat_tables(held).unify_dictionaries()
-
-
-def write_encoded(
-    disk: Disk, table: Location, data: memoryview, stats: str, *, last_offset: int, modification_time: int | None = None
-) -> AddFile:
-    """The same as `write_row_file` for a file's encoded bytes, compressed with zstd, and its statistics."""
-    prefix = f"{last_offset:020d}"
-    return write_data_file(disk, table, prefix, data, stats, suffix=ZSTD_SUFFIX, modification_time=modification_time)
+def _has_few_words(column: pa.ChunkedArray) -> bool:
+    """Whether strings are dictionaries of at most _FEW_TOPICS."""
+    return pa.types.is_dictionary(column.type) and len(column.chunk(0).dictionary) <= _FEW_TOPICS

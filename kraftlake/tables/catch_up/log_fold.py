@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -81,12 +81,17 @@ class LogFold:
         snapshots: SnapshotPublisher | None = None,
         *,
         background: BackgroundWorker | None = None,
+        on_rows: Callable[[], None] = lambda: None,
     ) -> None:
-        """With `background`, writers work on that thread while this thread replays."""
+        """With `background`, writers work on that thread while this thread replays.
+
+        `on_rows` is called there whenever the writers have taken rows.
+        """
         self._reader = reader
         self._feeds = tuple(feeds)
         self._snapshots = snapshots
         self._background = background
+        self._on_rows = on_rows
         self._replays: dict[int | None, _Replaying] = {}
         self._first: LogReplay | None = None
         """The replay that begins first, whose image is the newest one."""
@@ -197,6 +202,7 @@ class LogFold:
                 lacking = rows_after(rows, feed.covers)
                 if lacking.num_rows:
                     feed.writer.take_rows(lacking)
+        self._on_rows()
 
     def _opened(self, covers: int | None, writers: Sequence[ChangesWriter]) -> _Replaying:
         opened = _Replaying(covers, writers)

@@ -32,9 +32,6 @@ from kraftlake.tables.table_writer import TableWriter, open_rows_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kraftlake.tables.lake_table import LakeTable
-    from kraftlake.tables.lazy_table import LazyTable
-
 Progress = Callable[[int, int], None]
 """Called after each publication with the last published offset, and the log's end when the run began."""
 
@@ -162,9 +159,8 @@ class TableRun:
         self._feeds = [
             TableFeed(writer, table.last_offset()) for writer, table in zip(writers, self._tables, strict=True)
         ]
-        self._fold = LogFold(reader, self._feeds, self._snapshots, background=background)
+        self._fold = LogFold(reader, self._feeds, self._snapshots, background=background, on_rows=self._encode)
         self._on_progress = on_progress
-        self._rows = dict.fromkeys((table.name for table in self._tables), 0)
         self._base_offset = -1
         self._published_to = -1
         self._published_at = time.monotonic()
@@ -256,7 +252,7 @@ class TableRun:
             first_offset=max(self._base_offset + 1, self._log.start_offset),
             batches=self._fold.batches,
             deltas=self._fold.deltas,
-            rows=self._rows,
+            rows={table.name: table.added_rows for table in self._tables},
             open_rows=open_rows_of(feed.writer for feed in self._feeds),
             snapshots=() if self._snapshots is None else tuple(self._snapshots.written),
             unwritable=None if self._snapshots is None else self._snapshots.unwritable,
@@ -274,23 +270,27 @@ class TableRun:
         offset = self.last_offset
         if offset < 0:
             return
-        appends: list[tuple[LakeTable, LazyTable, Callable[[], None]]] = []
+        appends: list[Callable[[], None]] = []
         for table, feed in zip(self._tables, self._feeds, strict=True):
             # A table that covers nothing gets the rows of the first snapshot even if no record follows it.
             has_all = table.covered is not None and feed.covers is not None and feed.covers >= offset
             if has_all and not table.waits:
                 continue
-            rows = feed.writer.drain_later()
-            appends.append((table, rows, table.begin_append(rows, offset, goes_on=goes_on)))
+            appends.append(table.begin_append(feed.writer.drain_later(), offset, goes_on=goes_on))
             feed.covers = offset
         self._publication = offset, self.state(offset)
 
         def append() -> None:
-            for table, rows, end_append in appends:
+            for end_append in appends:
                 end_append()
-                self._rows[table.name] += rows.num_rows
 
         self._appender.start(append)
+
+    def _encode(self) -> None:
+        """Begin to encode the rows of large tables, on the writers' thread."""
+        for table, feed in zip(self._tables, self._feeds, strict=True):
+            if feed.writer.encodes:
+                table.add(feed.writer.drain_later())
 
     def _end_publishing(self) -> None:
         self._appender.wait()

@@ -19,7 +19,8 @@ _OF_EVENTS: Final = (slice(0, DIRECTORIES), slice(LEADER, LEADER + 1), slice(REC
 def distinct_changes(changes: PartitionChanges, some: Any) -> tuple[Any, Any]:
     """One of `some` changes (int64[n]) of each kind that events distinguish, and the kind of each of them (int32[n]).
 
-    The first is an index among them (int64[k]). Two changes of partitions with lists in a heap may count as distinct and be the same.
+    The first is an index among them (int64[k]). Two changes of partitions with lists in a heap may count as distinct
+    and be the same.
     """
     sides = [side.take(some, axis=0) for side in (changes.before, changes.after)]
     pairs = np.concatenate([rows[:, columns] for rows in sides for columns in _OF_EVENTS], axis=1)

@@ -118,7 +118,8 @@ def _texts(names: pa.Array, sentences: pa.Array, heads: Any, tails: Any, partiti
         for size in (subject_size, subject_size + len(heads) + sizes[1])
     ]
     made = [compiled.TextRoom(*each) for each in room]
-    compiled.put_event_texts(*(compiled.Texts(*each) for each in texts), heads, tails, partitions, *made)
+    of_names, of_sentences = (compiled.Texts(*each) for each in texts)
+    compiled.put_event_texts(of_names, of_sentences, heads, tails, partitions, *made)
     subjects, told = (pa.StringArray.from_buffers(len(heads), *map(pa.py_buffer, each)) for each in room)
     return subjects, told
 

@@ -21,12 +21,14 @@ import pyarrow.compute as pc
 
 from kraftlake.metadata_log.delta_table.actions import AddFile, transaction
 from kraftlake.metadata_log.delta_table.commit import commit_info, now_ms
+from kraftlake.metadata_log.delta_table.row_files import EncodedFile, RowFile
 from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.tables.encoded_schema import encoded
-from kraftlake.tables.history.parquet_stream import EncodedFile, ParquetStream
+from kraftlake.tables.history.history_columns import ROW_GROUP_ROWS
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from kraftlake.tables.lazy_table import LazyTable
+from kraftlake.tables.parquet_stream import ParquetStream
 
 AT_ONCE = 20_000
 """The largest number of open rows with which each append is committed at once."""
@@ -60,8 +62,8 @@ class _Made:
     offset: int
     overwrites: bool
     pending: Sequence[LazyTable]
-    files: Sequence[Future[EncodedFile]]
-    open_rows: Sequence[Future[EncodedFile]] | None
+    files: Sequence[Future[EncodedFile | None]]
+    open_rows: Future[EncodedFile | None] | None
 
 
 class HistoryTable(LakeTable):
@@ -75,8 +77,8 @@ class HistoryTable(LakeTable):
         self._encoded = encoded(description.table_schema)
         self._pending: list[LazyTable] = []
         self._pending_rows = 0
-        self._file: ParquetStream | None = None
-        self._encoded_files: list[Future[EncodedFile]] = []
+        self._stream_rows = 0
+        self._encoded_files: list[Future[EncodedFile | None]] = []
         self._ended = 0
         self._appends = 0
         self._offset: int | None = None
@@ -89,10 +91,11 @@ class HistoryTable(LakeTable):
         `states` may change when this returns, but no other append may begin before the returned step is done. With
         `goes_on` the rows may be committed later, at the latest by `finish`.
         """
-        rows = rows if isinstance(rows, LazyTable) else LazyTable.of(rows)
-        self._pending.append(self._stored(rows))
+        rows = self._stored(rows)
+        self._pending.append(rows)
         self._pending_rows += rows.num_rows
         self._ended += rows.num_rows
+        self.added_rows += rows.num_rows
         self._appends += 1
         self._offset = last_offset
         if self._pending_rows >= _MERGED_ROWS:
@@ -136,32 +139,35 @@ class HistoryTable(LakeTable):
         rows = pa.concat_tables([empty, *tables])
         return rows.filter(pc.is_null(rows.column("valid_to_offset"))).select([*columns])
 
-    def _stored(self, rows: LazyTable) -> LazyTable:
-        """Rows in the form of the table's files."""
+    def _form(self, rows: pa.Table) -> pa.Table:
+        return self.with_cluster_id(rows).cast(self._encoded)
 
-        def stored() -> Iterator[pa.Table]:
-            return (self.with_cluster_id(table).cast(self._encoded) for table in rows.tables())
-
-        return LazyTable.in_chunks(stored, self._encoded, rows.num_rows)
+    def _new_file(self) -> ParquetStream:
+        """A file of rows, each table of which has row groups of its own: readers skip those that begin too late."""
+        columns = self.description.statistics_columns
+        return ParquetStream(RowFile(columns, group_rows=ROW_GROUP_ROWS, joins_tables=False))
 
     def _encode_ended(self) -> None:
         """Add the pending rows to the file that is being encoded."""
-        self._file = self._file or ParquetStream(self._encoded, self.description.statistics_columns)
+        self._stream = self._stream or self._new_file()
         for rows in self._pending:
-            self._file.add(rows)
+            self._stream.add(rows)
+        self._stream_rows += self._pending_rows
         self._pending, self._pending_rows = [], 0
-        if self._file.rows >= _FILE_ROWS:
-            self._encoded_files.append(self._file.done())
-            self._file = None
+        if self._stream_rows >= _FILE_ROWS:
+            self._end_file()
+
+    def _end_file(self) -> None:
+        if self._stream is not None:
+            self._encoded_files.append(self._stream.done())
+        self._stream, self._stream_rows = None, 0
 
     def _begin_commit(self, last_offset: int) -> Callable[[], None]:
         """Begin to encode the pending and the open rows; the returned step commits them."""
         assert self._held is not None, "the table was created"
-        if self._file is not None:
+        if self._stream is not None:
             self._encode_ended()
-        if self._file is not None:
-            self._encoded_files.append(self._file.done())
-            self._file = None
+        self._end_file()
         open_count, open_rows = self._states.open_count, None
         if self._ended > 0 or _open_rows_in(self._held) != open_count:
             tables = self._states.open_tables()  # of the states of now, but made later
@@ -180,8 +186,8 @@ class HistoryTable(LakeTable):
 
     def write_file(self, rows: pa.Table | LazyTable, last_offset: int) -> AddFile:
         """Write rows as `LakeTable.write_file` does; at least one, and all of them ended, or all of them open."""
-        (file,) = self._encode(self._stored(LazyTable.of(rows) if isinstance(rows, pa.Table) else rows))
-        return file.result().write(self._disk, self.path, last_offset)
+        (file,) = self._written([self._encode(self._stored(rows))], last_offset)
+        return file
 
     def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
         """Append files that `ParquetStream` has written, in this process or others, in one commit.
@@ -192,8 +198,7 @@ class HistoryTable(LakeTable):
 
         def written(now: TableState) -> tuple[list[AddFile], list[AddFile]]:
             replaced, ended = self._replaced(now, self._encoded.empty_table(), sum(map(_ended_rows_of, files)))
-            encoded = self._encode(LazyTable.of(ended))
-            return replaced, [*files, *(file.result().write(self._disk, self.path, last_offset) for file in encoded)]
+            return replaced, [*files, *self._written([self._encode(LazyTable.of(ended))], last_offset)]
 
         self._commit_rows(last_offset, written, overwrites=True)
 
@@ -204,8 +209,9 @@ class HistoryTable(LakeTable):
             if made.open_rows is None:
                 return [], []
             replaced, ended = self._replaced(now, closed)
-            files = [*made.files, *self._encode(LazyTable.of(ended)), *made.open_rows]
-            return replaced, [file.result().write(self._disk, self.path, made.offset) for file in files]
+            return replaced, self._written(
+                [*made.files, self._encode(LazyTable.of(ended)), made.open_rows], made.offset
+            )
 
         self._commit_rows(made.offset, written, overwrites=made.overwrites)
 
@@ -231,11 +237,16 @@ class HistoryTable(LakeTable):
 
         self._commit(actions, last_offset)
 
-    def _encode(self, rows: LazyTable) -> list[Future[EncodedFile]]:
-        """The file of the rows, which a thread encodes; none without rows."""
-        file = ParquetStream(self._encoded, self.description.statistics_columns)
+    def _encode(self, rows: LazyTable) -> Future[EncodedFile | None]:
+        """The file of the rows, which a thread encodes."""
+        file = self._new_file()
         file.add(rows)
-        return [file.done()] if file.rows else []
+        return file.done()
+
+    def _written(self, files: Sequence[Future[EncodedFile | None]], last_offset: int) -> list[AddFile]:
+        """Write the encoded files that have rows."""
+        encoded = [file.result() for file in files]
+        return [file.write(self._disk, self.path, last_offset) for file in encoded if file is not None]
 
     def _replaced(self, now: TableState, closed: pa.Table, others: int = 0) -> tuple[list[AddFile], pa.Table]:
         """The files that the commit replaces, and the ended rows that it writes: `closed`, and those of small files.
@@ -270,13 +281,14 @@ class HistoryTable(LakeTable):
             return parquet.read(columns=[*columns]).select([*columns]).cast(schema)
 
     def _with_column(self, file: AddFile) -> AddFile:
-        stream = ParquetStream(self._encoded, self.description.statistics_columns)
+        stream = self._new_file()
         plain = self.description.schema
         texts = [field.name for field in plain if self._encoded.field(field.name).type != field.type]
         with self._reading(file, dictionaries=texts) as parquet:
             for group in range(parquet.metadata.num_row_groups):
                 stream.add(self._stored(LazyTable.of(parquet.read_row_group(group).select(plain.names))))
-        return stream.done().result().write(self._disk, self.path, self._covered or 0)
+        (written,) = self._written([stream.done()], self._covered or 0)
+        return written
 
 
 def _do_nothing() -> None:

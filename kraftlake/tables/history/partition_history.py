@@ -12,7 +12,7 @@ from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.partition_changes import HAD, PartitionChanges, PartitionRows
 from kraftlake.tables.history.history_columns import ENCODED_STATES, STILL_SO
 from kraftlake.tables.history.leader_racks import LeaderRacks
-from kraftlake.tables.history.state_columns import NO_RACK, GatheredStates, StateColumns, States
+from kraftlake.tables.history.state_columns import NO_RACK, StateColumns, States
 from kraftlake.tables.lazy_table import LazyTable
 
 
@@ -20,7 +20,7 @@ class EndedStates:
     """Gathers the states that deltas end, until they are taken."""
 
     def __init__(self) -> None:
-        self._groups: list[tuple[StateColumns, GatheredStates]] = []
+        self._groups: list[tuple[StateColumns, list[States]]] = []
         """States whose lists are in the same memory, with the maker of their rows."""
 
     def add(self, chunk: DeltaChunk, racks: LeaderRacks) -> None:
@@ -37,24 +37,22 @@ class EndedStates:
         if self._groups and self._groups[-1][0].heaps.base is columns.heaps.base:
             self._groups[-1] = columns, self._groups[-1][1]  # later names and lists include the earlier ones
         else:
-            self._groups.append((columns, GatheredStates()))
-        for states in parts:
-            self._groups[-1][1].add(states)
+            self._groups.append((columns, []))
+        self._groups[-1][1].extend(parts)
 
     def take(self) -> LazyTable:
         """Take all added states as rows in ENCODED_STATES, each group sorted by the start of the states."""
-        groups = [(columns, states.take()) for columns, states in self._groups]
-        self._groups = []
+        groups, self._groups = self._groups, []
         return LazyTable.in_chunks(
-            lambda: chain.from_iterable(columns.tables(states) for columns, states in groups),
+            lambda: chain.from_iterable(columns.tables(parts) for columns, parts in groups if parts),
             ENCODED_STATES,
-            sum(len(states.topics) for _, states in groups),
+            sum(len(states.topics) for _, parts in groups for states in parts),
         )
 
 
 def open_state_tables(partitions: PartitionRows, racks: LeaderRacks) -> Iterator[pa.Table]:
     """The open states in ENCODED_STATES, sorted by their start, in tables of at most ROW_GROUP_ROWS."""
-    return StateColumns(partitions.names, partitions.heaps, racks.names).tables(racks.known(_open(partitions)))
+    return StateColumns(partitions.names, partitions.heaps, racks.names).tables([racks.known(_open(partitions))])
 
 
 def _ended(changes: PartitionChanges) -> States:

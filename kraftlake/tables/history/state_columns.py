@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.replay.log.partition_changes import Heaps, Names
 from kraftlake.tables.history.history_columns import ENCODED_STATES, ROW_GROUP_ROWS, STILL_SO, times_of
 from kraftlake.tables.state_arrays import state_arrays
@@ -16,12 +15,9 @@ from kraftlake.tables.state_arrays import state_arrays
 NO_RACK: Final = -1
 """The number in place of a rack where there is none."""
 
-_ROOM = 1 << 19
-"""The number of states for which memory is reserved at first: unused pages take no memory, growing copies."""
-
 
 class States(NamedTuple):
-    """States of partitions: int64 arrays, and `rows` (int32[n, 14]).
+    """States of partitions: arrays of integers, and `rows` (int32[n, 14]).
 
     `topics` are the numbers of topics, `partitions` the partitions' ids; the states begin and end at these offsets and
     times (epoch ms, -1 for none). `racks` (int32) are the numbers of the leaders' racks, NO_RACK for none.
@@ -36,45 +32,6 @@ class States(NamedTuple):
     end_times: Any
     racks: Any
 
-    @classmethod
-    def room(cls, size: int) -> States:
-        """Room for a number of states."""
-        numbers = np.empty((6, size), np.int64)
-        return cls._make([*numbers[:2], np.empty((size, COLUMNS), np.int32), *numbers[2:], np.empty(size, np.int32)])
-
-    def part(self, first: int, last: int) -> States:
-        """The states [first, last), as views."""
-        return States(*(array[first:last] for array in self))
-
-
-class GatheredStates:
-    """States that are added one after the other, in arrays that grow."""
-
-    def __init__(self) -> None:
-        self._states = States.room(0)
-        self._count = 0
-
-    def add(self, states: States) -> None:
-        """Add states."""
-        first, last = self._count, self._count + len(states.topics)
-        if last > len(self._states.topics):
-            grown = States.room(max(last, 2 * len(self._states.topics), _ROOM))
-            for old, new in zip(self._states, grown, strict=True):
-                new[:first] = old[:first]
-            self._states = grown
-        for room, values in zip(self._states, states, strict=True):
-            room[first:last] = values
-        self._count = last
-
-    def __len__(self) -> int:
-        return self._count
-
-    def take(self) -> States:
-        """Take all added states; none are left afterwards."""
-        taken = self._states.part(0, self._count)
-        self._states, self._count = States.room(0), 0
-        return taken
-
 
 class StateColumns(NamedTuple):
     """Makes rows of states, on any thread: names and lists of earlier states don't change when others follow."""
@@ -84,11 +41,13 @@ class StateColumns(NamedTuple):
     racks: pa.Array
     """The names of racks, by number."""
 
-    def tables(self, states: States) -> Iterator[pa.Table]:
-        """The rows of states, sorted by their start; each table is one row group of a file, with its dictionaries.
+    def tables(self, parts: Sequence[States]) -> Iterator[pa.Table]:
+        """The rows of states, at least one part, sorted by their start.
 
-        A reader of the states at an offset skips all row groups that begin after the offset.
+        Each table is one row group of a file, with its dictionaries. A reader of the states at an offset skips all row
+        groups that begin after the offset.
         """
+        states = States(*map(np.concatenate, zip(*parts, strict=True)))
         order = np.argsort(states.begins, kind="stable")
         for start in range(0, len(order), ROW_GROUP_ROWS):
             some = order[start : start + ROW_GROUP_ROWS]

@@ -93,9 +93,20 @@ def test_what_readers_skip_by_has_bounds_in_each_row_group_and_nothing_else(tmp_
         "directories.list.element": None,
         "leader": (0, 3),
     }
-    assert bounded_columns(PARTITION_HISTORY_SCHEMA) == [
-        *("topic", "leader", "valid_from_offset", "valid_to_offset", "valid_from", "valid_to")
+    lists = ("elr", "last_known_elr", "adding_replicas", "removing_replicas")
+    assert bounded_columns(PARTITION_HISTORY_SCHEMA.empty_table()) == [
+        *("leader", *(f"{name}.list.element" for name in lists)),
+        *("valid_from_offset", "valid_to_offset", "valid_from", "valid_to"),
     ]
+
+
+def test_the_names_of_few_topics_have_bounds_and_those_of_many_do_not(tmp_path: Path) -> None:
+    for count in (1024, 1025):
+        topics = [f"topic-{number}" for number in range(count)]
+        rows = pa.table({"offset": range(count), "topic": pa.array(topics).dictionary_encode()})
+        add = write_row_file(Disk(), tmp_path, rows, last_offset=count, statistics_columns=("offset",))
+        group = pq.ParquetFile(tmp_path / add.path).metadata.row_group(0)
+        assert (group.column(1).statistics is not None) == (count == 1024)
 
 
 @given(st.lists(st.lists(st.one_of(st.none(), st.integers(2 * FIRST_US, 2 * LAST_US)), max_size=20), min_size=1))

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftlake.metadata_log.delta_table.row_files import RowFile
 from kraftlake.runtime.errors import CorruptDataError
 from kraftlake.tables.history import rows_at as module
 from kraftlake.tables.history.history_columns import ENCODED_STATES, PARTITION_HISTORY_SCHEMA, times_of
-from kraftlake.tables.history.parquet_stream import ParquetStream
 from kraftlake.tables.history.rows_at import groups_at, rows_at
-from kraftlake.tables.lazy_table import LazyTable
 from tests.few_examples import few_examples
 from tests.tables.history.reference import KEYS, plain
 
@@ -56,10 +55,10 @@ def _states(seed: int, count: int) -> pa.Table:
 def _write(rows: pa.Table, path: Path, writer: str) -> Path:
     """A file of the rows in some row groups, as one of its writers makes it."""
     if writer == "the job":
-        file = ParquetStream(ENCODED_STATES, ("valid_from_offset", "valid_to_offset"))
+        file = RowFile(("valid_from_offset", "valid_to_offset"), joins_tables=False)
         for start in range(0, rows.num_rows, _GROUP):
-            file.add(LazyTable.of(rows.slice(start, _GROUP)))
-        path.write_bytes(file.done().result().data)
+            file.add(rows.slice(start, _GROUP).cast(ENCODED_STATES))
+        path.write_bytes(file.encoded().data)
         return path
     others = {
         "an earlier release": {"write_statistics": ["valid_from_offset", "valid_to_offset"]},

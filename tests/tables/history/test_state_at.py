@@ -25,7 +25,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import CorruptDataError, LakeError, OffsetError, UsageError
-from kraftlake.tables.history import history_table, parquet_stream, state_columns
+from kraftlake.tables.history import history_table, state_columns
 from kraftlake.tables.history.state_at import history_schemas, state_at
 from tests.tables.history.folding import Run
 from tests.tables.history.reference import KEYS, plain
@@ -41,7 +41,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = tmp_path_factory.mktemp("at") / "lake"
     log = lake_of(lake, commits=1)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (state_columns, parquet_stream):
+        for module in (state_columns, history_table):
             patch.setattr(module, "ROW_GROUP_ROWS", 60)
         patch.setattr(history_table, "_MERGED_ROWS", 100)
         patch.setattr(history_table, "_FILE_ROWS", 400)

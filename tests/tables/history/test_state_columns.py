@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
-from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.replay.log.partition_changes import Heaps, Names
-from kraftlake.tables.history import state_columns
 from kraftlake.tables.history.history_columns import STILL_SO
-from kraftlake.tables.history.state_columns import NO_RACK, GatheredStates, StateColumns, States
+from kraftlake.tables.history.state_columns import NO_RACK, StateColumns, States
 
 IN_ROW = [5, 6, 0, 5, 0, 0, 1, 1, 0, 5, 2, 3, 0, 2 | 1 << 8]
 """Replicas 5 and 6, ISR 5, directories 1 and 1; leader 5, leader epoch 2, partition epoch 3."""
@@ -20,32 +17,6 @@ def in_heap(at: int) -> list[int]:
 
 BASE_HEAP = [2, 1, 2, 0, 0, 1, 0, *[7, 8], *[7], *[0, 1], *[8]]
 HEAP = [4, 0, 4, 1, 2, 0, 1, *[1, 2, 3, 4], *[0, 1, 1, 0], *[9], *[1, 2], *[3]]
-
-
-def states_of(numbers: list[int]) -> States:
-    """A state of each number, which all its columns have."""
-    states = States.room(len(numbers))
-    for array in states:
-        array[:] = np.array(numbers).reshape(-1, *[1] * (array.ndim - 1))
-    return states
-
-
-def test_states_that_are_gathered_stay_in_their_order_while_the_room_for_them_grows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(state_columns, "_ROOM", 100)
-    gathered = GatheredStates()
-    expected = [*range(40_000)]
-    for start in range(0, 40_000, 4000):
-        gathered.add(states_of(expected[start : start + 4000]))
-    states = gathered.take()
-    assert {name for name, array in states._asdict().items() if array.dtype != np.int64} == {"rows", "racks"}
-    assert states.rows.shape == (len(expected), COLUMNS)
-    assert all((array.reshape(len(expected), -1)[:, -1] == expected).all() for array in states)
-    gathered.add(states_of([1, 2]))
-    assert states.topics.tolist() == expected, "what was taken is not written over"
-    assert gathered.take().topics.tolist() == [1, 2]
-    assert not len(gathered)
 
 
 def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_wherever_these_are() -> None:
@@ -69,7 +40,7 @@ def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_whereve
         heaps=Heaps(np.array(BASE_HEAP, np.int32), np.array(HEAP, np.int32)),
         racks=pa.array(["a", "b"]),
     )
-    (table,) = columns.tables(states)
+    (table,) = columns.tables([States(*(array[part] for array in states)) for part in (slice(1), slice(1, 3))])
     names = ("topic", "topic_id", "partition")
     told = [tuple(row[name] for name in names) for row in table.to_pylist()]
     assert told == [("foo", "id-foo", 4), ("bar", "id-bar", 1), ("bar", "id-bar", 0)]

@@ -208,12 +208,12 @@ class LakeTable:
         goes_on: bool = False,  # noqa: ARG002 - of history tables
     ) -> Callable[[], None]:
         """The first step of `append`; returns the second, for any thread, while the next rows are made."""
-        self.add(rows)
+        self.encode_ahead(rows)
         assert self._stream is not None, "it was made for the rows"
         file, self._stream = self._stream.done(), None
         return lambda: self._append_encoded(file.result(), last_offset)
 
-    def add(self, rows: pa.Table | LazyTable) -> None:
+    def encode_ahead(self, rows: pa.Table | LazyTable) -> None:
         """Begin to encode rows, which the next append commits before its own."""
         self._stream = self._stream or ParquetStream(RowFile(self.description.statistics_columns))
         self._stream.add(self._stored(rows))

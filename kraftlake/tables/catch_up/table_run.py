@@ -290,7 +290,7 @@ class TableRun:
         """Begin to encode the rows of large tables, on the writers' thread."""
         for table, feed in zip(self._tables, self._feeds, strict=True):
             if feed.writer.encodes:
-                table.add(feed.writer.drain_later())
+                table.encode_ahead(feed.writer.drain_later())
 
     def _end_publishing(self) -> None:
         self._appender.wait()

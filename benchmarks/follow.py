@@ -1,9 +1,11 @@
-"""What a process takes that follows 1, 10 and 50 idle clusters: `python -m benchmarks.follow`.
+"""What a process takes that follows 1, 50 and 200 idle clusters: `python -m benchmarks.follow`.
 
 Fake controllers in a process of their own serve a generated log of a cluster of 1,008 partitions, each under another
 cluster id, and commit a no-op record each half second, as an idle Kafka controller does. What is measured is
 `kraftlake follow` alone, by /proc: memory at its peak (the lakes are made then) and at the end, and CPU time after the
-first round of upkeep.
+first round of upkeep, while metrics are scraped each 15 seconds. Doctor's checks run as they do for users. Then the
+follower is stopped, each cluster commits the no-op records of an hour, and the time is taken until a new process has
+caught up with all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import tempfile
 import threading
 import time
 import urllib.request
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import attrs
@@ -31,7 +34,10 @@ from kraftlake.records.metadata_records import NoOpRecord
 from tests.server.fake_clusters import FakeCluster
 
 PLAN = Plan(topics=84, partitions=12, records=4_000)
-COUNTS = (1, 10, 50)
+COUNTS = (1, 50, 200)
+_HOUR = 7_200
+"""The no-op records of an hour."""
+_SCRAPE_SECONDS = 15.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -44,7 +50,10 @@ def serve(lake: str, count: int) -> None:
             stack.enter_context(cluster.serving())
         print(json.dumps([cluster.bootstrap for cluster in clusters]), flush=True)
         threading.Thread(target=idle, args=[clusters], daemon=True).start()
-        sys.stdin.read()
+        for _ in sys.stdin:  # a line asks for an hour's records
+            for cluster in clusters:
+                hour(cluster)
+            print("an hour later", flush=True)
         os._exit(0)
 
 
@@ -55,55 +64,100 @@ def idle(clusters: list[FakeCluster]) -> None:
             time.sleep(0.5 / len(clusters))
 
 
+def hour(cluster: FakeCluster) -> None:
+    """Commit what an idle controller commits within an hour."""
+    now = time.time_ns() // 1_000_000
+    for number in range(_HOUR):
+        cluster.append(NoOpRecord(), timestamp=now + number)
+
+
 @attrs.frozen
 class Taken:
-    """Megabytes at the peak and at the end, and CPU seconds a second of idle following."""
+    """Megabytes at the peak and at the end, and CPU seconds a second of idle following.
+
+    `catch_up` are the seconds, and `catch_up_cpu` the CPU seconds, that a new process takes after an hour.
+    """
 
     clusters: int
     peak_mb: float
     rss_mb: float
     cpu: float
+    catch_up: float = 0
+    catch_up_cpu: float = 0
 
 
-def follow(folder: Path, bootstraps: list[str], seconds: float, *, tables: bool) -> Taken:
-    """Run `kraftlake follow` on clusters and measure it."""
+def config_of(folder: Path, bootstraps: list[str], *, tables: bool) -> Path:
+    """The file of `kraftlake follow`."""
     config = folder / "clusters.toml"
     sections = [
         f'[clusters.c{number}]\nbootstrap = "{bootstrap}"\nlake = "lake-{number}"\ntables = {str(tables).lower()}\n'
         for number, bootstrap in enumerate(bootstraps)
     ]
     config.write_text("[metrics]\nport = 0\n" + "".join(sections), "utf-8")
-    log = folder / "follow.jsonl"
+    return config
+
+
+@contextmanager
+def follower(config: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of `kraftlake follow`."""
     command = [str(Path(sys.executable).with_name("kraftlake")), "follow", "--json", str(config)]
     with (
         log.open("wb") as errors,
-        subprocess.Popen(command, stderr=errors, env=os.environ | as_installed(folder)) as process,
+        subprocess.Popen(command, stderr=errors, env=os.environ | as_installed(config.parent)) as process,
     ):
         try:
-            while metric(log, "kraftlake_follow_up") < len(bootstraps):
-                time.sleep(1)
-            time.sleep(seconds)  # a round of upkeep, which takes a minute
-            before = cpu_seconds(process.pid), time.monotonic()
-            time.sleep(seconds)
-            cpu = (cpu_seconds(process.pid) - before[0]) / (time.monotonic() - before[1])
-            assert metric(log, "kraftlake_follow_up") == len(bootstraps)
-            assert metric(log, "kafka_controller_kafkacontroller_globalpartitioncount") >= 1_000 * len(bootstraps)
-            peak, rss = memory_mb(process.pid)
+            yield process
         finally:
             process.terminate()
     assert process.returncode == 0, f"the follower ended with {process.returncode}"
-    return Taken(len(bootstraps), peak, rss, cpu)
+
+
+def follow(config: Path, count: int, seconds: float) -> Taken:
+    """Run `kraftlake follow` on clusters and measure it."""
+    log = config.with_name("follow.jsonl")
+    with follower(config, log) as process:
+        while metric(log, "kraftlake_follow_up") < count or counted(log, "kraftlake_doctor_checked_offset") < count:
+            time.sleep(1)
+        time.sleep(seconds)  # a round of upkeep, which takes a minute
+        before = cpu_seconds(process.pid), time.monotonic()
+        while time.monotonic() < before[1] + seconds:
+            time.sleep(_SCRAPE_SECONDS)
+            assert metric(log, "kraftlake_follow_up") == count
+        cpu = (cpu_seconds(process.pid) - before[0]) / (time.monotonic() - before[1])
+        assert metric(log, "kafka_controller_kafkacontroller_globalpartitioncount") >= 1_000 * count
+        peak, rss = memory_mb(process.pid)
+    return Taken(count, peak, rss, cpu)
+
+
+def catch_up(config: Path, count: int) -> tuple[float, float]:
+    """The seconds and the CPU seconds until a new process has caught up with all clusters."""
+    log, begun = config.with_name("again.jsonl"), time.monotonic()
+    with follower(config, log) as process:
+        # a lake is level within the no-op records that wait to be appended together
+        while metric(log, "kraftlake_follow_up") < count or metric(log, "kraftlake_follow_lag_offsets") > 20 * count:
+            time.sleep(0.5)
+        return time.monotonic() - begun, cpu_seconds(process.pid)
 
 
 def metric(log: Path, name: str) -> float:
     """The sum of a metric over all clusters; 0 before it is served."""
+    return sum(values(log, name))
+
+
+def counted(log: Path, name: str) -> int:
+    """The number of clusters that have a metric."""
+    return len(values(log, name))
+
+
+def values(log: Path, name: str) -> list[float]:
+    """A metric of all clusters; none before it is served."""
     lines = log.read_text("utf-8").splitlines()
     url = next((json.loads(line)["metrics"] for line in lines if '"started"' in line), None)
     if url is None:
-        return 0
+        return []
     with urllib.request.urlopen(url) as answer:
         served = answer.read().decode()
-    return sum(float(line.rpartition(" ")[2]) for line in served.splitlines() if line.startswith(name + "{"))
+    return [float(line.rpartition(" ")[2]) for line in served.splitlines() if line.startswith(name + "{")]
 
 
 def cpu_seconds(pid: int) -> float:
@@ -132,17 +186,28 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         lake = Path(scratch) / "generated"
         generate_lake(lake, PLAN)
-        print(f"{'idle clusters':>13} {'MB at the peak':>15} {'MB':>6} {'CPU, % of a core':>17}")
+        titles = ("idle clusters", "MB at the peak", "MB", "CPU, % of a core", "s after an hour", "CPU s")
+        print("{:>13} {:>15} {:>6} {:>17} {:>20} {:>8}".format(*titles))
         for count in options.clusters:
             folder = Path(scratch) / str(count)
             folder.mkdir()
             words = [sys.executable, "-m", "benchmarks.follow", "--serve", str(lake), str(count)]
             with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
                 assert server.stdout is not None
-                taken = follow(folder, json.loads(server.stdout.readline()), options.seconds, tables=options.tables)
+                config = config_of(folder, json.loads(server.stdout.readline()), tables=options.tables)
+                taken = follow(config, count, options.seconds)
                 assert server.stdin is not None
+                server.stdin.write("\n")
+                server.stdin.flush()
+                server.stdout.readline()
+                seconds, cpu = catch_up(config, count)
+                taken = attrs.evolve(taken, catch_up=seconds, catch_up_cpu=cpu)
                 server.stdin.close()
-            print(f"{count:13} {taken.peak_mb:15.0f} {taken.rss_mb:6.0f} {taken.cpu * 100:17.1f}", flush=True)
+            print(
+                f"{count:13} {taken.peak_mb:15.0f} {taken.rss_mb:6.0f} {taken.cpu * 100:17.1f} "
+                f"{taken.catch_up:20.1f} {taken.catch_up_cpu:8.1f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

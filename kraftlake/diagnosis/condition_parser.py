@@ -33,6 +33,7 @@ from kraftlake.diagnosis.conditions import (
 )
 from kraftlake.diagnosis.things import DEFAULT, Thing, path_of
 from kraftlake.image.cluster_counts import ClusterCounts
+from kraftlake.image.cluster_health import HEALTH_COUNTS
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean
 
@@ -53,11 +54,11 @@ _THINGS: Final = ("topic", "broker", "config", "feature", "acl", "quota")
 
 
 def count_names() -> dict[str, str]:
-    """The names of the counts of `kraftlake metrics`, and their shorter forms, each with the name of ClusterCounts."""
+    """The names of the counts of `kraftlake metrics`, and their shorter forms, each with the name of its field."""
     names = [field.name for field in attrs.fields(ClusterCounts)]
     short = {name.removesuffix("_count"): name for name in names}
     plural = {f"{name}s": full for name, full in short.items() if not name.endswith("s")}
-    return {**plural, **short, **{name: name for name in names}}
+    return {**plural, **short, **{name: name for name in (*names, *HEALTH_COUNTS)}}
 
 
 def parse_condition(text: str) -> Condition:

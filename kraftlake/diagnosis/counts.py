@@ -1,13 +1,20 @@
-"""Kafka's controller counts after each record of a log. Imports numpy."""
+"""Kafka's controller counts, and those of what is not as it should be, after each record of a log. Imports numpy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from kraftlake.delta.metadata_delta import MetadataDelta
+from kraftlake.image.cluster_health import ClusterHealth
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.publisher.health_counter import HealthCounter
+from kraftlake.replay.loader.manifest import LogDeltaManifest
+from kraftlake.replay.loader.record_faults import RECORD_FAULTS
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
@@ -37,3 +44,29 @@ def count_changes(reader: LogReader, begin: MetadataImage, at: int, *, lenient: 
         ends, growth = chunk.boundaries, topic_counts(chunk.partitions, len(chunk.boundaries))
         changed, counts = counter.take(ends.offsets, growth, chunk.others, with_first=False)
         yield CountsAfter(ends.offsets[changed], ends.times[changed], counts[:, : len(counter.counts)])
+
+
+def health_changes(
+    reader: LogReader, begin: MetadataImage, at: int, *, lenient: bool = False
+) -> Iterator[tuple[int, int, ClusterHealth]]:
+    """The offset, the time (epoch ms, -1 for none) and the health where it changes; the first is the image's own.
+
+    As `count_changes`, but by an image after each record, since the counts depend on configs, brokers and partitions
+    together.
+    """
+    image, counter, replay = begin, HealthCounter(begin), LogReplay(lenient=lenient, by_offset=True)
+    replay.begin(begin)
+    yield begin.provenance.offset, begin.provenance.timestamp, counter.health
+    for chunk in replay.read(reader, at):
+        records = chunk.records
+        places = np.flatnonzero(~records.are_no_ops()).tolist()
+        for offset, group in groupby(places, key=records.effective.__getitem__):
+            delta, before = MetadataDelta(image, of_log=True), counter.health
+            for place in group:
+                with suppress(*(RECORD_FAULTS if lenient else ())):  # those that the replay leaves out
+                    delta.replay(records.message(place), int(records.offsets[place]))
+            image = delta.apply(image.provenance)
+            manifest = LogDeltaManifest(provenance=image.provenance, base_offset=offset, num_batches=1, num_bytes=0)
+            counter.on_metadata_update(delta, image, manifest)
+            if counter.health != before:
+                yield int(offset), int(records.times[place]), counter.health

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
 import attrs
 
 from kraftlake.image.broker_partitions import min_insync_replicas, min_insync_replicas_column
-from kraftlake.image.cluster_image import ClusterImage
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_health import is_under_min_isr
-from kraftlake.image.topics.partition_registration import LeaderRecoveryState
-from kraftlake.image.topics.topic_image import TopicImage
+from kraftlake.image.topics.partition_registration import LeaderRecoveryState, PartitionRegistration
 from kraftlake.records.uuid import Uuid
 
 HEALTH_COUNTS: Final = {
@@ -24,6 +23,11 @@ HEALTH_COUNTS: Final = {
     "offline_directories": "Log directories with replicas that their registered broker does not have online.",
 }
 """The names of the counts, with their meanings; the last is of directories, all others are of partitions."""
+
+_OF_PARTITIONS: Final = len(HEALTH_COUNTS) - 1
+
+Directory: TypeAlias = tuple[int, Uuid]
+"""A broker, and one of its log directories."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,69 +42,59 @@ class ClusterHealth:
     offline_directories: int = 0
 
 
-@attrs.frozen
-class TopicHealth:
-    """The share of a topic: its partitions in the order of HEALTH_COUNTS, and its offline directories by broker."""
+class HealthTally:
+    """The counts of partitions in the order of HEALTH_COUNTS, and the replicas in each offline directory."""
 
-    partitions: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
-    directories: frozenset[tuple[int, Uuid]] = frozenset()
+    def __init__(self) -> None:
+        self.partitions = [0] * _OF_PARTITIONS
+        self.replicas: Counter[Directory] = Counter()
 
+    @classmethod
+    def of(cls, image: MetadataImage) -> HealthTally:
+        """The tally of an image."""
+        made = cls()
+        if image.topics.is_large:
+            from kraftlake.image.topics.row_health import count_unhealthy_rows
 
-HEALTHY: Final = TopicHealth()
+            fenced = [id_ for id_, broker in image.cluster.brokers.items() if broker.fenced]
+            made.partitions, made.replicas = count_unhealthy_rows(
+                image.topics.rows(), min_insync_replicas_column(image), fenced, _is_offline(image)
+            )
+        else:
+            for name, topic in image.topics.topics_by_name().items():
+                made.add(image, name, topic.partitions.values(), 1)
+        return made
 
+    def add(self, image: MetadataImage, topic: str, partitions: Iterable[PartitionRegistration], sign: int) -> None:
+        """Add partitions of a topic as they are in an image, or take them away: `sign` is 1 or -1."""
+        min_isr, brokers, is_offline = min_insync_replicas(image, topic), image.cluster.brokers, _is_offline(image)
+        for one in partitions:
+            leader = brokers.get(one.leader)
+            kinds = (
+                is_under_min_isr(len(one.isr), len(one.replicas), min_isr),
+                len(one.isr) < len(one.replicas),
+                leader is not None and leader.fenced,
+                bool(one.adding_replicas or one.removing_replicas),
+                one.leader_recovery_state is LeaderRecoveryState.RECOVERING,
+            )
+            for number, is_so in enumerate(kinds):
+                self.partitions[number] += sign * is_so
+            for pair in zip(one.replicas, one.directories, strict=True):
+                if is_offline(*pair):
+                    self.replicas[pair] += sign
 
-def health_of_topic(image: MetadataImage, topic: TopicImage) -> TopicHealth:
-    """The share of one topic of an image."""
-    min_isr, brokers = min_insync_replicas(image, topic.name), image.cluster.brokers
-    is_offline = _is_offline(image.cluster)
-    counts, directories = [0] * len(HEALTHY.partitions), set[tuple[int, Uuid]]()
-    for one in topic.partitions.values():
-        leader = brokers.get(one.leader)
-        kinds = (
-            is_under_min_isr(len(one.isr), len(one.replicas), min_isr),
-            len(one.isr) < len(one.replicas),
-            leader is not None and leader.fenced,
-            bool(one.adding_replicas or one.removing_replicas),
-            one.leader_recovery_state is LeaderRecoveryState.RECOVERING,
-        )
-        for number, counts_ in enumerate(kinds):
-            counts[number] += counts_
-        for id_, directory in zip(one.replicas, one.directories, strict=True):
-            if is_offline(id_, directory):
-                directories.add((id_, directory))
-    under, out, led, moving, recovering = counts
-    return TopicHealth((under, out, led, moving, recovering), frozenset(directories))
-
-
-def sum_health(topics: Collection[TopicHealth]) -> ClusterHealth:
-    """The counts of a cluster, of the shares of its topics."""
-    sums = [sum(column) for column in zip(*(topic.partitions for topic in topics), strict=True)]
-    directories = frozenset[tuple[int, Uuid]]().union(*(topic.directories for topic in topics))
-    return _health([*sums] or HEALTHY.partitions, len(directories))
+    @property
+    def health(self) -> ClusterHealth:
+        """The counts."""
+        directories = sum(count > 0 for count in self.replicas.values())
+        return ClusterHealth(**dict(zip(HEALTH_COUNTS, (*self.partitions, directories), strict=True)))
 
 
 def count_health(image: MetadataImage) -> ClusterHealth:
     """The counts of an image."""
-    if image.topics.is_large:
-        from kraftlake.image.topics.row_health import count_unhealthy_rows
-
-        fenced, offline = fenced_brokers(image.cluster), _is_offline(image.cluster)
-        counts, directories = count_unhealthy_rows(
-            image.topics.rows(), min_insync_replicas_column(image), fenced, offline
-        )
-        return _health(counts, directories)
-    return sum_health([health_of_topic(image, topic) for topic in image.topics.topics_by_id().values()])
+    return HealthTally.of(image).health
 
 
-def fenced_brokers(cluster: ClusterImage) -> frozenset[int]:
-    """The ids of the fenced brokers."""
-    return frozenset(id_ for id_, broker in cluster.brokers.items() if broker.fenced)
-
-
-def _is_offline(cluster: ClusterImage) -> Callable[[int, Uuid], bool]:
-    brokers = cluster.brokers
+def _is_offline(image: MetadataImage) -> Callable[[int, Uuid], bool]:
+    brokers = image.cluster.brokers
     return lambda id_, directory: id_ in brokers and not brokers[id_].has_online_dir(directory)
-
-
-def _health(partitions: Iterable[int], directories: int) -> ClusterHealth:
-    return ClusterHealth(**dict(zip(HEALTH_COUNTS, (*partitions, directories), strict=True)))

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from kraftlake.delta.metadata_delta import MetadataDelta
-from kraftlake.image.cluster_health import (
-    HEALTH_COUNTS,
-    HEALTHY,
-    ClusterHealth,
-    TopicHealth,
-    health_of_topic,
-    sum_health,
-)
+from kraftlake.image.cluster_health import HEALTH_COUNTS, ClusterHealth, HealthTally
+from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_health import MIN_ISR
-from kraftlake.image.topics.topic_image import TopicImage
-from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
@@ -25,41 +15,52 @@ from kraftlake.runtime.metrics import MetricName, MetricsRegistry
 class HealthCounter(MetadataPublisher):
     """A publisher that keeps the counts of `ClusterHealth`.
 
-    An update recounts the topics that it changes. It recounts all of them if it changes the cluster's
-    min.insync.replicas, or which brokers are fenced and which directories they have.
+    An update costs as much as the change. One that changes the min.insync.replicas of a topic costs as much as the
+    topic; one that changes the cluster's, or which brokers are fenced or have which directories, as much as the image.
     """
 
     name = "HealthCounter"
 
     def __init__(self, image: MetadataImage = MetadataImage.EMPTY) -> None:
         """Start with the counts of the image before the first change."""
-        self._by_topic: dict[Uuid, TopicHealth] = {}
-        self._count(image, image.topics.topics_by_id().values())
-        self.health: ClusterHealth = sum_health(self._by_topic.values())
+        self._tally = HealthTally.of(image)
+        self.health: ClusterHealth = self._tally.health
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Update the counts."""
-        everything = isinstance(manifest, SnapshotManifest) or _changes_all(delta)
-        if everything:
-            self._by_topic = {}
-        self._count(new_image, _changed(delta, new_image, everything=everything))
-        if delta.topics_delta is not None:
-            for topic_id in delta.topics_delta.deleted_topic_ids:
-                self._by_topic.pop(topic_id, None)
-        self.health = sum_health(self._by_topic.values())
+        if isinstance(manifest, SnapshotManifest) or _changes_all(delta):
+            self._tally = HealthTally.of(new_image)
+        else:
+            self._count_change(delta, new_image)
+        self.health = self._tally.health
 
     def register(self, registry: MetricsRegistry) -> None:
         """Register the counts as gauges."""
         for name, text in HEALTH_COUNTS.items():
             registry.gauge(MetricName("kraftlake", "cluster", name), text, lambda n=name: getattr(self.health, n))  # type: ignore[misc]
 
-    def _count(self, image: MetadataImage, topics: Iterable[TopicImage]) -> None:
-        for topic in topics:
-            found = health_of_topic(image, topic)
-            if found == HEALTHY:
-                self._by_topic.pop(topic.id, None)
-            else:
-                self._by_topic[topic.id] = found
+    def _count_change(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
+        before, tally, topics = delta.image, self._tally, delta.topics_delta
+        configured = _configured(delta)
+        for name in configured:
+            for image, sign in ((before, -1), (new_image, 1)):
+                topic = image.topics.get_topic(name)
+                if topic is not None:
+                    tally.add(image, name, topic.partitions.values(), sign)
+        if topics is None:
+            return
+        for topic_id in topics.deleted_topic_ids:
+            was = before.topics.get_topic_by_id(topic_id)
+            if was is not None and was.name not in configured:
+                tally.add(before, was.name, was.partitions.values(), -1)
+        for change in topics.changed_topics.values():
+            if change.name in configured:
+                continue
+            was = before.topics.get_topic_by_id(change.id)
+            had = {} if was is None else was.partitions
+            gone = [had[number] for number in change.partition_changes if number in had]
+            tally.add(before, change.name, gone, -1)
+            tally.add(new_image, change.name, change.partition_changes.values(), 1)
 
 
 def _changes_all(delta: MetadataDelta) -> bool:
@@ -79,12 +80,7 @@ def _changes_all(delta: MetadataDelta) -> bool:
     )
 
 
-def _changed(delta: MetadataDelta, image: MetadataImage, *, everything: bool) -> Iterable[TopicImage]:
-    """The topics of `image` whose counts may have changed."""
-    if everything:
-        return image.topics.topics_by_id().values()
+def _configured(delta: MetadataDelta) -> set[str]:
+    """The topics whose own min.insync.replicas may have changed."""
     configs = {} if delta.configs_delta is None else delta.configs_delta.changes
-    resources = [resource.name for resource, change in configs.items() if MIN_ISR in change.changes]
-    changed = [] if delta.topics_delta is None else delta.topics_delta.changed_topics
-    found = [image.topics.get_topic_by_id(id_) for id_ in changed] + [image.topics.get_topic(n) for n in resources]
-    return [topic for topic in found if topic is not None]
+    return {one.name for one, change in configs.items() if one.type == TOPIC_RESOURCE and MIN_ISR in change.changes}

@@ -102,9 +102,8 @@ class LakeMeter:
 
     def _tables(self, log: MetadataLog) -> tuple[dict[str, TableFigures], dict[str, int]]:
         place = lake_location(self._lake)
-        state = read_table(place / LOG_TABLE)
-        derived = derived_tables(place, state)
-        tables = {LOG_TABLE: TableFigures.of(state)}
+        derived = derived_tables(place, log.table)
+        tables = {LOG_TABLE: TableFigures.of(log.table)}
         for name in (SNAPSHOTS_TABLE, *(table.name for table in derived)):
             try:
                 tables[name] = TableFigures.of(read_table(place / name))

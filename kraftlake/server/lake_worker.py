@@ -19,6 +19,9 @@ SNAPSHOT_EVERY: Final = 200_000
 """The number of offsets after which a lake gets a snapshot, to bound the replay at a start: one day of an idle cluster,
 and two seconds of work."""
 
+UPKEEP_COMMITS: Final = 32
+"""The number of commits after which a lake gets its upkeep, as far as it is due: half of those that are compacted."""
+
 
 class LakeWorker:
     """Visits each lake once in `interval` seconds, evenly spaced; a slow round delays the next one.
@@ -42,6 +45,7 @@ class LakeWorker:
         self._clock = clock
         self._pause = interval / len(followers)
         self._tables_to: dict[str, int] = {}
+        self._upkeep_to: dict[str, int] = {}
         self._snapshot_to: dict[str, int] = {}
         self._log = get_logger(__name__)
 
@@ -52,8 +56,8 @@ class LakeWorker:
                 if self._stop.wait(self._pause):
                     return
                 if follower.status.end_offset >= 0:
-                    self._work(follower)
                     self._lakes.measure(follower.config.name)
+                    self._work(follower)
 
     def _work(self, follower: ClusterFollower) -> None:
         name, lake = follower.config.name, follower.config.lake
@@ -85,6 +89,13 @@ class LakeWorker:
             self._snapshot_to[name] = image.offset
 
     def _upkeep(self, follower: ClusterFollower) -> None:
+        """Compact, checkpoint and vacuum the lake's tables, if enough was committed since the last time."""
+        name, figures = follower.config.name, self._lakes.figures.get(follower.config.name)
+        commits = None if figures is None else figures.commits
+        if commits is not None and commits - self._upkeep_to.get(name, -UPKEEP_COMMITS) < UPKEEP_COMMITS:
+            return
         upkeep = Upkeep(follower.config.lake)
         upkeep.run()
         upkeep.vacuum()
+        if commits is not None:
+            self._upkeep_to[name] = commits

@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 
 import kraftlake
 from kraftlake.api import Source
+from kraftlake.diagnosis.counts import health_changes
 from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.cluster_health import count_health
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.records import metadata_records as r
@@ -306,3 +309,22 @@ def test_a_lenient_search_leaves_out_what_a_lenient_replay_does() -> None:
 def test_a_start_past_the_end_is_no_range_backwards(source: Source) -> None:
     with pytest.raises(OffsetError, match="Offset 9999 is past the end"):
         source.bisect("broker(1).fenced", 9999)
+
+
+def test_the_counts_of_what_is_not_as_it_should_be_are_those_of_the_image_at_each_offset(
+    source: Source, images: list[tuple[MetadataImage, Any]]
+) -> None:
+    found = [(offset, health) for offset, _, health in health_changes(source.reader, MetadataImage.EMPTY, LAST)]
+    assert len(found) > 100
+    assert found[0] == (-1, count_health(MetadataImage.EMPTY))
+    for (before, health), (offset, _) in pairwise([*found, (LAST + 1, None)]):
+        for at in {before, (before + offset) // 2, offset - 1} - {-1}:
+            assert count_health(images[at][0]) == health, at
+
+
+def test_such_a_count_is_found_with_others_in_one_condition(source: Source) -> None:
+    found = source.bisect("under_min_isr_partitions > 0 and fenced_brokers > 0")
+    image, before = source.image(found.offset), source.image(found.offset - 1)
+    assert count_health(image).under_min_isr_partitions > 0
+    assert count_cluster(image).fenced_broker_count > 0
+    assert not (count_health(before).under_min_isr_partitions and count_cluster(before).fenced_broker_count)

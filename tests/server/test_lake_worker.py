@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepReport
 from kraftlake.records import metadata_records as r
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -56,3 +58,27 @@ def test_a_fault_in_one_lake_is_logged_and_tried_again(tmp_path: Path, capsys: p
             wait_for(lambda: "tables_failed" in capsys.readouterr().err)
             (lake / "events").unlink()
             wait_for((lake / "events" / "_delta_log").exists)
+
+
+def test_upkeep_waits_until_enough_was_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commits: list[int] = []
+
+    class Counted(Upkeep):
+        def run(self, *, force_checkpoint: bool = False) -> UpkeepReport:
+            commits.append(MetadataLog.open(tmp_path / "lake").version + 1)
+            return super().run(force_checkpoint=force_checkpoint)
+
+    monkeypatch.setattr(lake_worker, "Upkeep", Counted)
+    monkeypatch.setattr(lake_worker, "UPKEEP_COMMITS", 4)
+    cluster = FakeCluster(small_log(), "cluster-of-follow-0001")
+    with cluster.serving():
+        config = ClusterConfig(name="c", bootstrap=cluster.bootstrap, lake=str(tmp_path / "lake"))
+        with following(FollowConfig(clusters=(config,)), upkeep_seconds=0.02) as scraped:
+            for number in range(10, 20):
+                cluster.append(topic(number), partition(number))
+                end = cluster.end_offset - 1
+                wait_for(lambda end=end: scraped.value("kraftlake_follow_last_offset", "c") == end)  # type: ignore[misc]
+            wait_for(lambda: len(commits) > 1)
+    gaps = [later - earlier for earlier, later in pairwise(commits)]
+    assert gaps
+    assert min(gaps) >= 4

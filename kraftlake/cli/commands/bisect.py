@@ -18,7 +18,8 @@ def bisect(
 ) -> None:
     """Find the first offset after which CONDITION holds and before which it did not; exit code 1 where it never does.
 
-    Names in a condition: the counts of `kraftlake metrics` (offline_partitions_count or offline_partitions, …);
+    Names in a condition: the counts of `kraftlake metrics` (offline_partitions_count or offline_partitions,
+    under_min_isr_partitions, …);
     topic("T").partition(N).FIELD, broker(ID).FIELD, config("TYPE", "RESOURCE", "NAME"), feature("NAME"), with the
     fields of `kraftlake image --json`; len(LIST). They compare with == != < <= > >= in, not in, with numbers, texts in
     quotes, true, false, lists in brackets, and join with and, or, not and parentheses. What is asked of a thing that is

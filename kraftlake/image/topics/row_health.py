@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -16,8 +17,8 @@ from kraftlake.records.uuid import Uuid
 
 def count_unhealthy_rows(
     topics: PackedTopics, min_isr: Any, fenced: Collection[int], is_offline: Callable[[int, Uuid], bool]
-) -> tuple[list[int], int]:
-    """The counts of partitions in the order of HEALTH_COUNTS, and the number of offline directories.
+) -> tuple[list[int], Counter[tuple[int, Uuid]]]:
+    """The counts of partitions in the order of HEALTH_COUNTS, and the replicas in each offline directory.
 
     `min_isr` is int32[T], min.insync.replicas of each topic; `is_offline` says it of a broker and a directory.
     """
@@ -33,7 +34,7 @@ def count_unhealthy_rows(
         rows[:, RECOVERY] != 0,
     )
     brokers, directories = lists.flat("replicas")[1], lists.flat("directories")[1]
-    pairs = np.unique(brokers.astype(np.int64) << 32 | directories.astype(np.int64)).tolist()
-    ids = topics.directories
-    offline = [is_offline(pair >> 32, ids[pair & 0xFFFFFFFF]) for pair in pairs]
-    return [int(np.count_nonzero(kind)) for kind in kinds], offline.count(True)
+    keys, counts = np.unique(brokers.astype(np.int64) << 32 | directories.astype(np.int64), return_counts=True)
+    pairs = [(key >> 32, topics.directories[key & 0xFFFF_FFFF]) for key in keys.tolist()]
+    offline = {pair: count for pair, count in zip(pairs, counts.tolist(), strict=True) if is_offline(*pair)}
+    return [int(np.count_nonzero(kind)) for kind in kinds], Counter(offline)

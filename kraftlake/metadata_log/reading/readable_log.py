@@ -57,6 +57,11 @@ class ReadableLog:
         return self._state.version
 
     @property
+    def table(self) -> TableState:
+        """The state of the Delta table `log` at this version, to be read only."""
+        return self._state
+
+    @property
     def table_id(self) -> str:
         """The id of the Delta table `log`, constant for the lake's life, and unique to the lake."""
         return self._state.metadata.id

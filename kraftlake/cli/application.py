@@ -18,7 +18,7 @@ _SECTIONS = {
     "Bring a log in, take a snapshot out": ("import", "follow", "export", "restore", "recreate", "undo"),
     "Run a cluster on a lake": ("broker", "cluster", "controller"),
     "Make a lake and its tables": ("format", "fork", "generate", "tables", "spark"),
-    "Keep a lake in order": ("log compact", "log trim", "log vacuum", "tables trim"),
+    "Keep a lake in order": ("upkeep", "log compact", "log trim", "log vacuum", "tables trim"),
     "Change a controlled lake, as its controller": ("brokers", "topics", "configs", "acls", "quotas", "features"),
 }  # fmt: skip
 """The headings of `--help`, and the commands below each in their order."""

@@ -58,6 +58,10 @@ class LakeError(KraftlakeError):
     """A lake does not exist, exists already, has another schema, or has another writer."""
 
 
+class TooEarlyError(LakeError):
+    """A removal that something forbids as yet: what has still to be read, or another run."""
+
+
 class RefusedReadError(LakeError):
     """The disk or the object store refuses a read of a lake, independent of the lake's content: a retry may succeed."""
 

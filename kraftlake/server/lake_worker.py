@@ -13,6 +13,7 @@ from kraftlake.runtime.errors import sentence_of
 from kraftlake.runtime.log import get_logger
 from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.server.lake_meters import LakeMeters
+from kraftlake.server.lake_upkeep import LakeUpkeep
 from kraftlake.tables.catch_up.updating import update_tables
 
 SNAPSHOT_EVERY: Final = 200_000
@@ -47,6 +48,7 @@ class LakeWorker:
         self._tables_to: dict[str, int] = {}
         self._upkeep_to: dict[str, int] = {}
         self._snapshot_to: dict[str, int] = {}
+        self._upkeeps: dict[str, LakeUpkeep] = {}
         self._log = get_logger(__name__)
 
     def run(self) -> None:
@@ -89,12 +91,16 @@ class LakeWorker:
             self._snapshot_to[name] = image.offset
 
     def _upkeep(self, follower: ClusterFollower) -> None:
-        """Compact, checkpoint and vacuum the lake's tables, if enough was committed since the last time."""
-        name, figures = follower.config.name, self._lakes.figures.get(follower.config.name)
+        """Remove what the lake does not keep, compact, checkpoint and vacuum, if enough was committed since last."""
+        name, lake = follower.config.name, follower.config.lake
+        figures = self._lakes.figures.get(name)
         commits = None if figures is None else figures.commits
         if commits is not None and commits - self._upkeep_to.get(name, -UPKEEP_COMMITS) < UPKEEP_COMMITS:
             return
-        upkeep = Upkeep(follower.config.lake)
+        if name not in self._upkeeps:
+            self._upkeeps[name] = LakeUpkeep(lake, clock=self._clock)
+        self._upkeeps[name].remove_if_due()
+        upkeep = Upkeep(lake)
         upkeep.run()
         upkeep.vacuum()
         if commits is not None:

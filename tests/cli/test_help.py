@@ -37,7 +37,7 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
         "metrics", "quorum", "verify", "doctor", "page", "shell", "ls", "cat",
         "import", "follow", "export", "restore", "recreate", "undo",
         "cluster up", "broker", "controller",
-        "format", "fork", "generate", "log compact", "log trim", "log vacuum", "tables", "tables trim",
+        "format", "fork", "generate", "upkeep", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
         "spark snapshot",
         "brokers register", "brokers unfence", "brokers fence", "brokers shutdown", "brokers unregister",

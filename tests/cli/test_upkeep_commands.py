@@ -13,6 +13,7 @@ from kraftlake.runtime.errors import OffsetError
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter
 from tests.cli.running import DIRECTORY, fault, run, run_json
+from tests.server.lake_of_days import first_of_day, lake_of_days
 from tests.tables.folding import fold_into
 
 
@@ -108,3 +109,40 @@ def test_a_source_that_is_called_like_an_upkeep_command_is_still_a_source(
         (tmp_path / name).symlink_to(DIRECTORY)
         assert run("log", name, "--to", 3).stdout == run("log", DIRECTORY, "--to", 3).stdout
     assert "--before" in fault("log", "trim", "--before", 5, code=2)
+
+
+def test_upkeep_declares_a_policy_lists_what_would_go_and_removes_it(tmp_path: Path) -> None:
+    lake = lake_of_days(tmp_path / "lake", 10)
+    assert "the lake declares no policy" in run("upkeep", lake).stdout
+    assert "give --keep as well" in fault("upkeep", lake, "--newest", 2, code=2)
+    options = ("--keep", "4d", "--newest", 2, "--daily", 5)
+    would = run_json("upkeep", lake, *options, "--dry-run")
+    assert "declares no policy" in run("upkeep", lake).stdout, "a dry run declares nothing"
+    done = run_json("upkeep", lake, *options)
+    assert done["policy"] == {"keepMs": 4 * 86_400_000, "newestSnapshots": 2, "dailyDays": 5}
+    assert done["trimmed"] == {"fromOffset": 0, "startOffset": first_of_day(5)}
+    assert done["snapshots"]
+    assert {name: would[name] for name in ("policy", "trimmed", "snapshots", "heldBack")} == {
+        name: done[name] for name in ("policy", "trimmed", "snapshots", "heldBack")
+    }
+    again = run("upkeep", lake).stdout
+    assert "nothing: all is within what the lake keeps" in again
+    assert run_json("upkeep", lake, "--keep", "forever")["policy"]["keepMs"] is None
+    assert run_json("upkeep", lake, "--newest", 1)["policy"] == {
+        "keepMs": None, "newestSnapshots": 1, "dailyDays": 5,
+    }  # fmt: skip
+    assert run("verify", lake)
+
+
+def test_upkeep_says_in_lines_what_went(tmp_path: Path) -> None:
+    lake = lake_of_days(tmp_path / "lake", 8)
+    lines = run("upkeep", lake, "--keep", "2d", "--newest", 1, "--daily", 3).stdout.splitlines()
+    assert lines[0] == f"removed    offsets 0 to {first_of_day(5) - 1} of the log"
+    assert any(line.startswith("removed    snapshot 0") for line in lines)
+    assert any(line.startswith("freed") for line in lines)
+
+
+@pytest.mark.parametrize("wrong", ["90", "-3d", "never", ""])
+def test_a_window_that_is_no_length_of_time_is_refused(tmp_path: Path, wrong: str) -> None:
+    lake = lake_of_days(tmp_path / "lake", 1)
+    assert "length of time" in fault("upkeep", lake, f"--keep={wrong}", code=2)

@@ -223,12 +223,16 @@ class _Steps:
     def __call__(self, step: FollowStep) -> None:
         """Show the next step."""
         from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepThread
+        from kraftlake.server.lake_upkeep import LakeUpkeep
 
         if self._only_proven and not self.have_begun:
             self._call.terminal.warn(ONLY_PROVEN.format("taken"))
         self.have_begun = True
         if self._upkeep is None and step.committed_to >= 0:
-            self._upkeep = UpkeepThread(Upkeep(self._lake), interval=_UPKEEP_SECONDS)
+            removal = LakeUpkeep(self._lake)
+            self._upkeep = UpkeepThread(
+                Upkeep(self._lake), interval=_UPKEEP_SECONDS, remove=removal.remove_if_due
+            )  # fmt: skip
         if step.committed_to >= 0:
             self._observed.took(step)
         _show_step(self._call, self._lake, step, include_uncommitted=self._include_uncommitted)

@@ -10,6 +10,7 @@ from kraftlake.metadata_log.delta_table.commit import now_ms
 from kraftlake.metadata_log.delta_table.delta_log import hinted_checkpoint, list_log, read_table
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path
 from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy, max_stream_lag_ms
+from kraftlake.metadata_log.snapshots.snapshot_table import without_deleted
 from kraftlake.metadata_log.storage.disk import Disk, disk_fault
 from kraftlake.metadata_log.storage.location import Location, modified_ms
 
@@ -33,6 +34,7 @@ def checkpoint_if_due(table: Location, disk: Disk, policy: UpkeepPolicy, *, forc
     commits = state.version - max(state.checkpoint_version, 0)
     if commits == 0 or not (force or policy.checkpoint_is_due(commits, len(state.files))):
         return None
+    state.transactions = without_deleted(state.transactions)
     removed_since = now_ms() - max(max_stream_lag_ms(state.metadata.configuration), policy.orphan_age_ms)
     write_checkpoint(disk, state, removed_since=removed_since)
     return state.version

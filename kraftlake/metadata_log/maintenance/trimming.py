@@ -21,7 +21,7 @@ from kraftlake.metadata_log.maintenance.upkeep_policy import MAX_STREAM_LAG, max
 from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.rows import BATCH_COLUMNS, LOG_SCHEMA
-from kraftlake.runtime.errors import LakeError, OffsetError
+from kraftlake.runtime.errors import LakeError, OffsetError, TooEarlyError
 
 _MOST_FILES = 1_000
 """The maximum number of files that one commit removes: a concurrent writer has to read it."""
@@ -59,6 +59,15 @@ def trim(table: Location, disk: Disk, before: int, snapshot_ends: Sequence[int])
     return Trim(files=files, old_start=old_start, new_start=int(state.metadata.configuration[START_OFFSET]))
 
 
+def trim_preview(state: TableState, before: int) -> Trim:
+    """The result that a trim would have now. Raises TooEarlyError if rows are younger than the declared stream lag."""
+    old_start = int(state.metadata.configuration[START_OFFSET])
+    victims = _victims(state, before) if before > old_start else []
+    last = victims[-1].high if victims else None
+    _check_lag(state, victims)
+    return Trim(files=len(victims), old_start=old_start, new_start=old_start if last is None else last + 1)
+
+
 def check_start(state: TableState, before: int, snapshot_ends: Sequence[int]) -> None:
     """Raise unless the log in `state` may start at `before`, or already starts later.
 
@@ -92,7 +101,7 @@ def check_derived(state: TableState, before: int, snapshot_ends: Sequence[int], 
     behind = [table for table in tables if table.covers is not None and first_now <= table.covers < first_then]
     if behind:
         named = ", ".join(f"{table.name}/ (which ends at offset {table.covers})" for table in behind)
-        raise LakeError(
+        raise TooEarlyError(
             f"{state.path.parent} can't be trimmed before offset {before}: what was made of its log would have to go "
             f"on from offset {first_then} at least, and {named} could not. Bring such tables up to date first "
             f"(`kraftlake tables`), delete their folders, or trim with --force: they then have to be deleted, and "
@@ -155,7 +164,7 @@ def _check_lag(state: TableState, victims: Sequence[OffsetSpan]) -> None:
     lag = max_stream_lag_ms(state.metadata.configuration)
     young = next((span for span in victims if span.file.modification_time > now_ms() - lag), None)
     if young is not None:
-        raise LakeError(
+        raise TooEarlyError(
             f"The offsets from {young.low} on were appended to {state.path.parent} less than the declared maximum "
             f"stream lag of {lag / 60_000:g} minutes ago: a stream may have still to read them. Trim --before "
             f"{young.low} at most, or declare a shorter lag with --stream-lag."

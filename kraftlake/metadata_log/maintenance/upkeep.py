@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import attrs
 
@@ -20,6 +21,7 @@ from kraftlake.metadata_log.maintenance.trimming import (
     declare_stream_lag,
     restore_append_only,
     trim,
+    trim_preview,
 )
 from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.vacuum import Vacuum, vacuum
@@ -68,7 +70,9 @@ class Upkeep:
         The log comes first, then its derived tables: a fault in a derived table does not delay the log.
         """
         log = self._lake / LOG_TABLE
-        restore_append_only(self._disk, read_table(log))
+        for name in (LOG_TABLE, SNAPSHOTS_TABLE):
+            with suppress(NotADeltaTableError):
+                restore_append_only(self._disk, read_table(self._lake / name))
         compaction = compact(log, self._disk, self._policy)
         made_of_it = {table.name: table for table in derived_tables(self._lake, read_table(log))}
         derived: dict[str, Compaction] = {}
@@ -108,8 +112,10 @@ class Upkeep:
             )
         return done
 
-    def trim(self, before: int, *, stream_lag_ms: int | None = None, force: bool = False) -> Trim:
-        """Remove the files that hold only offsets below `before`; see `trim`.
+    def trim(
+        self, before: int, *, stream_lag_ms: int | None = None, force: bool = False, dry_run: bool = False
+    ) -> Trim:
+        """Remove the files that hold only offsets below `before`; see `trim`. With `dry_run` nothing is written.
 
         `stream_lag_ms` is declared first, if the log may be trimmed to that offset. Raises as `trim` does, and
         LakeError if a derived table has yet to read the removed offsets, unless `force` is given.
@@ -121,6 +127,8 @@ class Upkeep:
         check_start(state, before, ends)
         if not force:
             check_derived(state, before, ends, derived_tables(self._lake, state))
+        if dry_run:
+            return trim_preview(state, before)
         if stream_lag_ms is not None:
             declare_stream_lag(table, self._disk, stream_lag_ms)
         return trim(table, self._disk, before, ends)
@@ -129,16 +137,25 @@ class Upkeep:
 class UpkeepThread:
     """Runs the upkeep of a lake each `interval` seconds, concurrent with a writer, until it is closed.
 
-    A context manager. With `due`, a round is skipped if `due` returns False: of several processes one is enough. A
-    failed round is logged and retried: late upkeep costs time, not data. Raises UsageError for an exclusive upkeep.
+    A context manager. With `due`, a round is skipped if `due` returns False: of several processes one is enough. Each
+    round begins with `remove`, which removes what the lake's policy does not keep. A failed round is logged and
+    retried: late upkeep costs time, not data. Raises UsageError for an exclusive upkeep.
     """
 
-    def __init__(self, upkeep: Upkeep, *, interval: float = 10.0, due: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        upkeep: Upkeep,
+        *,
+        interval: float = 10.0,
+        due: Callable[[], bool] = lambda: True,
+        remove: Callable[[], object] = lambda: None,
+    ) -> None:
         if upkeep.policy.exclusive:
             raise UsageError("An exclusive upkeep can't run beside a writer: it would take the files of its commits.")
         self._upkeep = upkeep
         self._interval = interval
         self._due = due
+        self._remove = remove
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kraftlake-upkeep", daemon=True)
         self._thread.start()
@@ -147,11 +164,11 @@ class UpkeepThread:
         while not self._closed.wait(self._interval):
             if not self._due():
                 continue
-            try:
-                self._upkeep.run()
-                self._upkeep.vacuum()
-            except Exception as fault:  # the next round may succeed
-                logger.warning("upkeep_failed", reason=str(fault) or type(fault).__name__)
+            for work in (self._remove, self._upkeep.run, self._upkeep.vacuum):
+                try:
+                    work()
+                except Exception as fault:  # the next round may succeed
+                    logger.warning("upkeep_failed", reason=str(fault) or type(fault).__name__)
             return_freed_memory()  # a round reads the table's whole state
 
     def close(self) -> None:

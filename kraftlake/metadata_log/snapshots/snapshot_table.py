@@ -8,7 +8,7 @@ compaction, so that a listing reads no data.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 _PREFIX = "kraftlake.snapshot."
 _RECORDS, _TIMESTAMP, _SIZE = "record_count", "last_contained_log_timestamp", "size_in_bytes"
 _CHECKSUM = "crc32c"
+DELETED = -1
+"""The record count of a deleted snapshot, which earlier releases skip as incomplete."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -160,6 +162,20 @@ class SnapshotTable:
         """The table's folder."""
         return self._state.path
 
+    @property
+    def state(self) -> TableState:
+        """The table at its opening, or after the last commit."""
+        return self._state
+
+    def with_own_files(self, end_offsets: Collection[int]) -> list[LakeSnapshot]:
+        """The snapshots with these end offsets whose rows share no file with those of another one."""
+        shared = [file for file in self._files() if not file.is_of_one]
+        return [
+            one
+            for one in self._stated(self._state)
+            if one.end_offset in end_offsets and not any(file.may_hold(one.end_offset) for file in shared)
+        ]
+
     def snapshots(self) -> tuple[LakeSnapshot, ...]:
         """The complete snapshots, by end offset; one with missing rows is skipped with a warning."""
         complete = []
@@ -246,7 +262,7 @@ class SnapshotTable:
                 continue
             name = app_id[len(_PREFIX) : -len(_RECORDS) - 1]
             end_offset, _, epoch = name.removesuffix(".checkpoint").partition("-")
-            if not (end_offset.isdecimal() and epoch.isdecimal()):
+            if record_count == DELETED or not (end_offset.isdecimal() and epoch.isdecimal()):
                 continue
             snapshot = LakeSnapshot(
                 end_offset=int(end_offset),
@@ -321,6 +337,22 @@ class SnapshotTable:
                     offsets = pa.schema([LOG_SCHEMA.field("offset")])
                     found += rows_in_group(parquet, path, group, end_offset, offsets).num_rows
         return found
+
+
+def records_fact(snapshot: SnapshotFacts) -> str:
+    """The name under which the table states the number of a snapshot's records."""
+    return f"{_PREFIX}{snapshot.name}.{_RECORDS}"
+
+
+def without_deleted(facts: Mapping[str, int]) -> dict[str, int]:
+    """The facts that a table states, without those of deleted snapshots."""
+    suffix = f".{_RECORDS}"
+    gone = {
+        name.removesuffix(suffix)
+        for name, count in facts.items()
+        if count == DELETED and name.startswith(_PREFIX) and name.endswith(suffix)
+    }
+    return {name: value for name, value in facts.items() if not gone or name.rpartition(".")[0] not in gone}
 
 
 @attrs.frozen

@@ -8,6 +8,8 @@ folder may be deleted at any time: the next import makes it again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
+    from kraftlake.metadata_log.storage.location import Location
 
 FOLDER: Final = "image_cache"
 _FORMAT = "kraftlake image columns 2"
@@ -62,6 +65,19 @@ def load_cached(lake: Path, snapshot: LakeSnapshot) -> CachedImage | None:
 
         get_logger(__name__).warning("image_cache_ignored", file=str(path), reason=str(fault))
         return None
+
+
+def prune_cache(lake: Location, snapshots: Iterable[LakeSnapshot]) -> int:
+    """Delete the files of other snapshots than these; returns their number. A file that can't be deleted stays."""
+    if not isinstance(lake, Path):
+        return 0
+    kept, gone = {cache_path(lake, snapshot) for snapshot in snapshots}, 0
+    for path in sorted((lake / FOLDER).glob("*.arrow")):
+        if path not in kept:
+            with suppress(OSError):
+                path.unlink()
+                gone += 1
+    return gone
 
 
 def _load(path: Path, snapshot: LakeSnapshot) -> CachedImage:

@@ -56,6 +56,7 @@ from kraftlake.server.controller.replica_progress import ReplicaProgress
 from kraftlake.server.controller.served_log import ServedLog
 from kraftlake.server.controller.topic_handlers import TOPIC_HANDLERS
 from kraftlake.server.lake_meters import LakeMeters
+from kraftlake.server.lake_upkeep import LakeUpkeep
 from kraftlake.server.node_life import NodeLife
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler
@@ -173,7 +174,10 @@ class ControllerServer(NodeLife):
             [view, IgnoredConfigsPublisher(config.node_id), settings, *([] if authorizer is None else [authorizer])],
         )
         stack.callback(loader.close)
-        upkeep = UpkeepThread(Upkeep(config.lake), due=lambda: controller.is_active)
+        removal = LakeUpkeep(config.lake, clock=self._clock)
+        upkeep = UpkeepThread(
+            Upkeep(config.lake), due=lambda: controller.is_active, remove=removal.remove_if_due
+        )  # fmt: skip
         stack.callback(upkeep.close)
         registrar = Registrar(node, self._registration(node.listeners), listener=config.listeners[0].name, end=self.end)
         stack.callback(registrar.close)

@@ -49,10 +49,15 @@ def test_commands_are_a_script() -> None:
 
 def test_what_if_takes_the_plan_in_memory() -> None:
     words = ("undo", DIRECTORY, "--at", 4639, "--to", 4000, "--kind", "acl,config,topic", "--assignments", "--what-if")
-    assert "equal: the state that comes out" in run(*words).stdout
+    printed = run(*words).stdout
+    assert "── ACLs  " in printed
+    assert "equal: the state that comes out" in printed
     form = run_json(*words)
     assert {one["answer"]["error"] for one in form["answers"]} == {"NONE"}
     assert form["left"]["equal"]
+    image, past = form["image"], run_json("image", DIRECTORY, "--at-offset", 4000)
+    assert image["configs"] == past["configs"]
+    assert image["topics"].keys() == past["topics"].keys()
     refused = run("undo", DIRECTORY, "--to", 4639, "--topic", "t-24-cfd", "--what-if", code=1).stdout
     assert "Every broker is fenced" in refused
 

@@ -26,7 +26,6 @@ from kraftlake.cli.selection.topic_names import any_matches
 if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.image.metadata_image import MetadataImage
-    from kraftlake.image.topics_overview import TopicsOverview
 
 
 def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -98,6 +97,7 @@ def image(
         # its ACLs for a spreadsheet
         kraftlake image {SAMPLE} --part acls --output csv
     """
+    from kraftlake.cli.views.image_view import draw_image, overview_of_large
     from kraftlake.image.broker_partitions import min_insync_replicas
     from kraftlake.image.partition_health import TROUBLES
 
@@ -119,7 +119,7 @@ def image(
     read = asked.topics_to_read(replay.image)
     overview = None
     if read is None and call.in_words and not detailed:
-        overview = _overview(replay.image)
+        overview = overview_of_large(replay.image)
         read = None if overview is None else overview.worst
     whole = replay.image.to_json(show_secrets=call.show_secrets, only_topics=read)
     min_isr = functools.cache(functools.partial(min_insync_replicas, replay.image))  # many partitions of one topic
@@ -140,8 +140,6 @@ def image(
         form["since"] = since_of(opened, drawn, lenient=not call.strict)
     if call.answered(form, lambda form: part_of_image(form, parts[0] if parts else "topics")):
         return
-    from kraftlake.cli.views.image_view import draw_image
-
     call.terminal.render(
         draw_image(
             form,
@@ -164,16 +162,6 @@ def _holds(image: MetadataImage, topics: Sequence[str], partitions: Sequence[str
     return all(any_matches(image.topics, [pattern]) for pattern in topics) and all(
         broker in image.cluster.brokers for broker in brokers
     )
-
-
-def _overview(image: MetadataImage) -> TopicsOverview | None:
-    """An overview of the topics of a large image, None for a small one."""
-    if not image.topics.is_large:
-        return None
-    from kraftlake.cli.views.image_view import FIRST_TOPICS
-    from kraftlake.image.topics_overview import overview_of
-
-    return overview_of(image.topics.rows(), FIRST_TOPICS)
 
 
 def _name_of(image: MetadataImage, topic_id: str) -> str:

@@ -181,9 +181,11 @@ def _rehearse(call: Call, source: Source, plan: Plan) -> None:
         "answers": [one.to_json() for one in found.answers],
         "left": found.left.to_json(show_secrets=call.show_secrets),
     }
-    if not call.answered(form):
+    if call.in_words:
         from kraftlake.cli.views.undo_view import show_rehearsal
 
-        show_rehearsal(call.terminal, form, found)
+        show_rehearsal(call.terminal, form, found, show_secrets=call.show_secrets)
+    else:
+        call.answered(form | {"image": found.image.to_json(show_secrets=call.show_secrets)})
     if found.refused:
         raise click.exceptions.Exit(1)

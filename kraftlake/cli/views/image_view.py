@@ -29,12 +29,29 @@ from kraftlake.records.redaction import REDACTED, secret_names
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
+    from kraftlake.image.metadata_image import MetadataImage
     from kraftlake.image.topics_overview import TopicsOverview
 
 FIRST = 6
 """The number of entries of a long part that are drawn without --all."""
 
 FIRST_TOPICS = 12
+
+
+def overview_of_large(image: MetadataImage) -> TopicsOverview | None:
+    """An overview of the topics of a large image, None for a small one."""
+    if not image.topics.is_large:
+        return None
+    from kraftlake.image.topics_overview import overview_of
+
+    return overview_of(image.topics.rows(), FIRST_TOPICS)
+
+
+def draw_whole(image: MetadataImage, *, show_secrets: bool) -> Tree:
+    """The tree of an image, of which long parts show their first entries."""
+    overview = overview_of_large(image)
+    shown = image.to_json(show_secrets=show_secrets, only_topics=None if overview is None else overview.worst)
+    return draw_image(image.provenance.to_json() | shown, everything=False, overview=overview)
 
 
 def draw_image(

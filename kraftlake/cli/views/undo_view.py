@@ -9,6 +9,7 @@ from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.views.diff_view import value_words
+from kraftlake.cli.views.image_view import draw_whole
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def _changes(changes: list[dict[str, Any]]) -> list[Piece]:
     return pieces
 
 
-def show_rehearsal(terminal: Terminal, form: dict[str, Any], found: Rehearsal) -> None:
-    """Write the answer that a controller gives to each step, and what still differs after them."""
+def show_rehearsal(terminal: Terminal, form: dict[str, Any], found: Rehearsal, *, show_secrets: bool) -> None:
+    """Write the answer that a controller gives to each step, the image that comes out, and what still differs."""
     for number, (step, one) in enumerate(zip(form["steps"], form["answers"], strict=True), 1):
         answer = one["answer"]
         if answer is None:
@@ -84,6 +85,7 @@ def show_rehearsal(terminal: Terminal, form: dict[str, Any], found: Rehearsal) -
             said = (f"✗ {answer['error']}: {answer['message']}", Style.BAD)
         class_ = (f"{step['class']:<{_WIDTH}}", _STYLES[step["class"]])
         terminal.line(f"{number:>4}  ", class_, f"  {step['path']}  ", said)
+    terminal.render(draw_whole(found.image, show_secrets=show_secrets))
     left = found.left.changes
     if not left:
         terminal.line(("equal: the state that comes out is the one that is wanted", Style.GOOD))

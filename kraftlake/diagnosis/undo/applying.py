@@ -119,9 +119,8 @@ class Application:
 
     def validate(self) -> None:
         """Let the cluster validate the steps that do not depend on others. Raises ApplyError for a refusal."""
-        made = {step.subject["topic"] for step in self._plan.steps if step.action is Action.CREATE_TOPIC}
         for number, step in enumerate(self._plan.steps, 1):
-            if self._why_not(step) or not request_of(step).validates or _depends(step, made):
+            if self._why_not(step) or not request_of(step).validates or _depends(step, self._plan.steps[: number - 1]):
                 continue
             described = self._patiently(partial(self._cluster.read, step))
             if progress_of(described, step) is Progress.TO_DO:
@@ -292,8 +291,16 @@ def _made(make: Callable[[Any, Step, bool], Any], step: Step, validate_only: boo
     return make(module, step, validate_only)
 
 
-def _depends(step: Step, made: Collection[str]) -> bool:
-    """Whether a step can only be validated after others of its plan."""
-    if step.action is Action.ALTER_CONFIGS:
-        return step.subject["type"] != "TOPIC" or step.subject["name"] in made
-    return step.action in (Action.CREATE_TOPIC, Action.UPDATE_FEATURE)
+def _depends(step: Step, earlier: Sequence[Step]) -> bool:
+    """Whether a step can only be validated after steps that are before it in its plan: of a feature, of its topic."""
+    if any(one.action is Action.UPDATE_FEATURE for one in earlier):
+        return True
+    match step.action:
+        case Action.CREATE_TOPIC:  # one that collides with its name is deleted before
+            return any(one.action is Action.DELETE_TOPIC for one in earlier)
+        case Action.ALTER_CONFIGS if step.subject["type"] == "TOPIC":
+            return any(
+                one.action is Action.CREATE_TOPIC and one.subject["topic"] == step.subject["name"] for one in earlier
+            )
+        case _:
+            return False

@@ -26,6 +26,7 @@ KEYS_LOST: Final = (
     "the log has the stored keys and a request takes a password: set it again with kafka-configs.sh --alter "
     "--add-config 'SCRAM-SHA-…=[password=…]'"
 )
+_LACKED: Final = "the source was made without secrets, and lacks the value"
 _NEW_ID: Final = "it comes back under a new id and without its records"
 
 
@@ -204,9 +205,11 @@ def _configs(sides: Sides, one: DriftChange) -> Iterator[Draft]:
     undone = {}
     for change in one.change.fields:
         ends_throttle = change.after is None and change.field in THROTTLES  # a step of its own, at the end
-        class_ = (
-            StepClass.SAFE if is_made else config_class(resource, change.field, sides.now.configs, sides.then.configs)
-        )
+        class_ = StepClass.SAFE
+        if change.after == REDACTED:
+            class_ = StepClass.IMPOSSIBLE
+        elif not is_made:
+            class_ = config_class(resource, change.field, sides.now.configs, sides.then.configs)
         secret = change.field in one.change.secret
         by_class.setdefault((class_, ends_throttle), []).append(
             StepChange(field=change.field, before=change.before, after=change.after, secret=secret)
@@ -215,7 +218,8 @@ def _configs(sides: Sides, one: DriftChange) -> Iterator[Draft]:
         undone[change.field] = (Undone(thing, change.after),)
     subject = {"type": resource.type_name, "name": resource.name}
     for (class_, _), changes in by_class.items():
-        yield _draft(Action.ALTER_CONFIGS, class_, one, subject, changes=tuple(changes), undone=undone)
+        action, note = (Action.NONE, _LACKED) if class_ is StepClass.IMPOSSIBLE else (Action.ALTER_CONFIGS, "")
+        yield _draft(action, class_, one, subject, changes=tuple(changes), undone=undone, note=note)
 
 
 def _quotas(sides: Sides, one: DriftChange) -> Iterator[Draft]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import attrs
+
 from kraftlake.diagnosis.drift.comparison import compare
 from kraftlake.diagnosis.undo.drafts import drafts_of
 from kraftlake.diagnosis.undo.order import in_order
 from kraftlake.diagnosis.undo.plan import Plan, State
 from kraftlake.diagnosis.undo.planning import sides_of
 from kraftlake.diagnosis.undo.rehearsal import rehearse
-from kraftlake.diagnosis.undo.step import Action
+from kraftlake.diagnosis.undo.step import Action, StepClass
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records import metadata_records as r
+from kraftlake.records.redaction import REDACTED
 from tests.diagnosis.trial.clusters import broker, directory, image_of, topic_id
 
 
@@ -53,3 +56,13 @@ def test_a_partition_stays_where_a_broker_that_it_had_is_gone() -> None:
     present, past = cluster((1,), (2,), brokers=(1, 2)), cluster((2,), (3,))
     assert undone(present, past)[0] == [Action.REASSIGN]
     assert undone(cluster(brokers=(1, 2)), past)[0] == [Action.CREATE_TOPIC, Action.REASSIGN]
+
+
+def test_a_secret_that_the_source_lacks_does_not_come_back() -> None:
+    config = {"resource_type": 4, "resource_name": "1", "name": "ssl.keystore.password"}
+    past = attrs.evolve(cluster(), configs=image_of(r.ConfigRecord(**config, value=REDACTED)).configs)
+    sides = sides_of(cluster(), past)
+    (change,) = compare(sides.now, sides.then).changes
+    (draft,) = drafts_of(sides, change)
+    assert (draft.step.action, draft.step.step_class) == (Action.NONE, StepClass.IMPOSSIBLE)
+    assert "lacks the value" in draft.step.note

@@ -74,7 +74,9 @@ check: .venv/dev
 build/kafka-classes.jsa: .venv/dev | java
 	@$(BIN)/python -m tests.archive_classes
 
-test: lint java chromium build/kafka-classes.jsa
+# Types are checked on one core while archives of classes are made on the other.
+test: .venv/dev
+	@$(MAKE) --no-print-directory -j 2 lint java chromium build/kafka-classes.jsa
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-long: lint java chromium

@@ -25,14 +25,14 @@ def test_the_spark_example_prints_what_its_comments_say_with_the_wheel(
     _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     program = example.replace('"LAKE', f'"{own_lake}') + "print(kraftlake.__file__)\n"
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-W", "error", "-c", program],
         cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path / "installed")},
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     said = re.findall(r"^print.*# (.+)$", example, re.MULTILINE)
     assert said
-    assert done.stdout.splitlines()[-len(said) - 1 :] == [*said, str(tmp_path / "installed/kraftlake/__init__.py")]
+    assert done.stdout.splitlines() == [*said, str(tmp_path / "installed/kraftlake/__init__.py")]
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))

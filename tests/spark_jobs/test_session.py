@@ -36,7 +36,7 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("spark")
+@pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="KRAFTLAKE_TESTS=long: a JVM of its own")
 def test_the_program_prints_its_answer_and_nothing_else(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=2, last=400)
     end_offset = MetadataLog.open(tmp_path / "lake").end_offset

@@ -15,7 +15,9 @@ _SECTIONS = {
         "doctor", "image", "log", "diff", "drift", "events", "watch", "blame", "bisect", "page", "what-if", "shell",
         "ls", "cat", "local-changes", "replay", "metrics", "quorum", "verify",
     ),
-    "Bring a log in, take a snapshot out": ("import", "follow", "export", "restore", "recreate", "undo"),
+    "Bring a log in, take a snapshot out": (
+        "import", "follow", "export", "bundle", "translate", "restore", "recreate", "undo",
+    ),
     "Run a cluster on a lake": ("broker", "cluster", "controller"),
     "Make a lake and its tables": ("format", "fork", "generate", "tables", "spark"),
     "Keep a lake in order": ("upkeep", "log compact", "log trim", "log vacuum", "tables trim"),
@@ -27,6 +29,7 @@ _ELSEWHERE = {
     "ls": "shell:ls",
     "cat": "shell:cat",
     "import": "import_:import_",
+    "translate": "bundle:translate",
     "format": "format:format_",
     "log compact": "log_upkeep:log_compact",
     "log trim": "log_upkeep:log_trim",

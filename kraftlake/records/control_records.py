@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.records.schema import Message, Primitive, Struct, Versions, array, message_types, scalar, struct
+from kraftlake.records.schema import Message, Names, Primitive, Struct, Versions, array, message_types, scalar, struct
 from kraftlake.records.uuid import Uuid
 
 
@@ -69,8 +69,8 @@ class KRaftVersionRecord(Message):
 class VoterEndpoint(Struct):
     """A listener of a voter."""
 
-    name: str = scalar(Primitive.STRING)
-    host: str = scalar(Primitive.STRING)
+    name: str = scalar(Primitive.STRING, names=Names.KAFKA)
+    host: str = scalar(Primitive.STRING, names=Names.HOST)
     port: int = scalar(Primitive.UINT16)
 
 

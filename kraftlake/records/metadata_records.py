@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from kraftlake.records.schema import Message, Primitive, Struct, Versions, array, message_types, scalar
+from kraftlake.records.schema import Message, Names, Primitive, Struct, Versions, array, message_types, scalar
 from kraftlake.records.uuid import Uuid
 
 
@@ -16,8 +16,8 @@ from kraftlake.records.uuid import Uuid
 class BrokerEndpoint(Struct):
     """A listener of a broker."""
 
-    name: str = scalar(Primitive.STRING)
-    host: str = scalar(Primitive.STRING)
+    name: str = scalar(Primitive.STRING, names=Names.KAFKA)
+    host: str = scalar(Primitive.STRING, names=Names.HOST)
     port: int = scalar(Primitive.UINT16)
     security_protocol: int = scalar(Primitive.INT16)
 
@@ -26,7 +26,7 @@ class BrokerEndpoint(Struct):
 class BrokerFeature(Struct):
     """A feature and its levels that a broker supports."""
 
-    name: str = scalar(Primitive.STRING)
+    name: str = scalar(Primitive.STRING, names=Names.KAFKA)
     min_supported_version: int = scalar(Primitive.INT16)
     max_supported_version: int = scalar(Primitive.INT16)
 
@@ -44,7 +44,7 @@ class RegisterBrokerRecord(Message):
     broker_epoch: int = scalar(Primitive.INT64)
     end_points: tuple[BrokerEndpoint, ...] = array(BrokerEndpoint)
     features: tuple[BrokerFeature, ...] = array(BrokerFeature)
-    rack: str | None = scalar(Primitive.STRING, nullable="0+")
+    rack: str | None = scalar(Primitive.STRING, nullable="0+", names=Names.RACK)
     fenced: bool = scalar(Primitive.BOOL, True)
     in_controlled_shutdown: bool = scalar(Primitive.BOOL, False, versions="1+")
     log_dirs: tuple[Uuid, ...] = array(Primitive.UUID, versions="3+", tag=0)
@@ -69,7 +69,7 @@ class TopicRecord(Message):
     API_KEY = 2
     VERSIONS = Versions.parse("0")
 
-    name: str = scalar(Primitive.STRING)
+    name: str = scalar(Primitive.STRING, names=Names.TOPIC)
     topic_id: Uuid = scalar(Primitive.UUID)
 
 
@@ -103,8 +103,8 @@ class ConfigRecord(Message):
     VERSIONS = Versions.parse("0")
 
     resource_type: int = scalar(Primitive.INT8)
-    resource_name: str = scalar(Primitive.STRING)
-    name: str = scalar(Primitive.STRING)
+    resource_name: str = scalar(Primitive.STRING, names=Names.RESOURCE)
+    name: str = scalar(Primitive.STRING, names=Names.CONFIG)
     value: str | None = scalar(Primitive.STRING, nullable="0+", secret=True)
 
 
@@ -167,13 +167,13 @@ class DelegationTokenRecord(Message):
     API_KEY = 10
     VERSIONS = Versions.parse("0")
 
-    owner: str = scalar(Primitive.STRING, secret=True)
-    requester: str = scalar(Primitive.STRING, secret=True)
-    renewers: tuple[str, ...] = array(Primitive.STRING, secret=True)
+    owner: str = scalar(Primitive.STRING, secret=True, names=Names.PRINCIPAL)
+    requester: str = scalar(Primitive.STRING, secret=True, names=Names.PRINCIPAL)
+    renewers: tuple[str, ...] = array(Primitive.STRING, secret=True, names=Names.PRINCIPAL)
     issue_timestamp: int = scalar(Primitive.INT64, secret=True)
     max_timestamp: int = scalar(Primitive.INT64, secret=True)
     expiration_timestamp: int = scalar(Primitive.INT64, secret=True)
-    token_id: str = scalar(Primitive.STRING)
+    token_id: str = scalar(Primitive.STRING, names=Names.TOKEN)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -183,7 +183,7 @@ class UserScramCredentialRecord(Message):
     API_KEY = 11
     VERSIONS = Versions.parse("0")
 
-    name: str = scalar(Primitive.STRING)
+    name: str = scalar(Primitive.STRING, names=Names.USER)
     mechanism: int = scalar(Primitive.INT8)
     salt: bytes = scalar(Primitive.BYTES, secret=True)
     stored_key: bytes = scalar(Primitive.BYTES, secret=True)
@@ -198,7 +198,7 @@ class FeatureLevelRecord(Message):
     API_KEY = 12
     VERSIONS = Versions.parse("0")
 
-    name: str = scalar(Primitive.STRING)
+    name: str = scalar(Primitive.STRING, names=Names.KAFKA)
     feature_level: int = scalar(Primitive.INT16)
 
 
@@ -206,8 +206,8 @@ class FeatureLevelRecord(Message):
 class EntityData(Struct):
     """One part of a quota entity: a type (user, client-id, ip) and a name, null for the default."""
 
-    entity_type: str = scalar(Primitive.STRING)
-    entity_name: str | None = scalar(Primitive.STRING, nullable="0+")
+    entity_type: str = scalar(Primitive.STRING, names=Names.KAFKA)
+    entity_name: str | None = scalar(Primitive.STRING, nullable="0+", names=Names.ENTITY)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -218,7 +218,7 @@ class ClientQuotaRecord(Message):
     VERSIONS = Versions.parse("0")
 
     entity: tuple[EntityData, ...] = array(EntityData)
-    key: str = scalar(Primitive.STRING)
+    key: str = scalar(Primitive.STRING, names=Names.KAFKA)
     value: float = scalar(Primitive.FLOAT64)
     remove: bool = scalar(Primitive.BOOL)
 
@@ -259,10 +259,10 @@ class AccessControlEntryRecord(Message):
 
     id: Uuid = scalar(Primitive.UUID)
     resource_type: int = scalar(Primitive.INT8)
-    resource_name: str = scalar(Primitive.STRING)
+    resource_name: str = scalar(Primitive.STRING, names=Names.RESOURCE)
     pattern_type: int = scalar(Primitive.INT8)
-    principal: str = scalar(Primitive.STRING)
-    host: str = scalar(Primitive.STRING)
+    principal: str = scalar(Primitive.STRING, names=Names.PRINCIPAL)
+    host: str = scalar(Primitive.STRING, names=Names.HOST)
     operation: int = scalar(Primitive.INT8)
     permission_type: int = scalar(Primitive.INT8)
 
@@ -302,7 +302,7 @@ class RemoveUserScramCredentialRecord(Message):
     API_KEY = 22
     VERSIONS = Versions.parse("0")
 
-    name: str = scalar(Primitive.STRING)
+    name: str = scalar(Primitive.STRING, names=Names.USER)
     mechanism: int = scalar(Primitive.INT8)
 
 
@@ -341,15 +341,15 @@ class RemoveDelegationTokenRecord(Message):
     API_KEY = 26
     VERSIONS = Versions.parse("0")
 
-    token_id: str = scalar(Primitive.STRING)
+    token_id: str = scalar(Primitive.STRING, names=Names.TOKEN)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class ControllerEndpoint(Struct):
     """A listener of a controller."""
 
-    name: str = scalar(Primitive.STRING)
-    host: str = scalar(Primitive.STRING)
+    name: str = scalar(Primitive.STRING, names=Names.KAFKA)
+    host: str = scalar(Primitive.STRING, names=Names.HOST)
     port: int = scalar(Primitive.UINT16)
     security_protocol: int = scalar(Primitive.INT16)
 
@@ -358,7 +358,7 @@ class ControllerEndpoint(Struct):
 class ControllerFeature(Struct):
     """A feature and its levels that a controller supports."""
 
-    name: str = scalar(Primitive.STRING)
+    name: str = scalar(Primitive.STRING, names=Names.KAFKA)
     min_supported_version: int = scalar(Primitive.INT16)
     max_supported_version: int = scalar(Primitive.INT16)
 
@@ -384,7 +384,7 @@ class ClearElrRecord(Message):
     API_KEY = 28
     VERSIONS = Versions.parse("0")
 
-    topic_name: str = scalar(Primitive.STRING)
+    topic_name: str = scalar(Primitive.STRING, names=Names.TOPIC)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -77,12 +77,39 @@ class Versions:
         return version >= self.low and (self.high is None or version <= self.high)
 
 
+class Names(Enum):
+    """What the strings of a field name, so that a log can be passed on under other names."""
+
+    KAFKA = "kafka"
+    """Words of Kafka, of its settings, and names of listeners: they say nothing about who runs the cluster."""
+    TOPIC = "topic"
+    PRINCIPAL = "principal"
+    """TYPE:NAME, as `User:alice`."""
+    USER = "user"
+    HOST = "host"
+    RACK = "rack"
+    CLIENT = "client"
+    GROUP = "group"
+    TRANSACTION = "transaction"
+    TOKEN = "token"  # noqa: S105 - a kind of name
+    SUBSCRIPTION = "subscription"
+    RESOURCE = "resource"
+    """The resource of a config or of an ACL; the record's `resource_type` says of which kind."""
+    ENTITY = "entity"
+    """A part of a quota's entity; its `entity_type` says of which kind."""
+    CONFIG = "config"
+    """A config, which may be a plugin's; the record's `resource_type` says of which kind of resource."""
+    TEXT = "text"
+    """Any text, which may have names in it."""
+
+
 @attrs.frozen(kw_only=True)
 class FieldSpec:
     """The declaration of one field.
 
     `type` is a `Primitive` or the class of a struct; `nullable` the versions in which null may be written; a field with
-    a `tag` is a tagged field in all of its versions. A `secret` field is hidden wherever a record is shown.
+    a `tag` is a tagged field in all of its versions. A `secret` field is hidden wherever a record is shown. `names`
+    matters for strings.
     """
 
     type: Primitive | type[Struct]
@@ -91,26 +118,30 @@ class FieldSpec:
     nullable: Versions | None = None
     tag: int | None = None
     secret: bool = False
+    names: Names = Names.TEXT
 
 
 def scalar(
     type_: Primitive, default: Any = ..., *, versions: str = "0+", nullable: str | None = None, tag: int | None = None,
-    secret: bool = False,
+    secret: bool = False, names: Names = Names.TEXT,
 ) -> Any:  # fmt: skip
     """Declare a field of one value; without `default` it is zero, empty or false, as in Kafka."""
-    spec = FieldSpec(type=type_, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag, secret=secret)
+    spec = FieldSpec(
+        type=type_, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag, secret=secret, names=names
+    )
     value = _ZERO.get(type_, 0) if default is ... else default
     return attrs.field(default=value, repr=not secret, metadata={SPEC: spec})
 
 
 def array(
     type_: Primitive | type[Struct], default: Any = (), *, versions: str = "0+", nullable: str | None = None,
-    tag: int | None = None, secret: bool = False,
+    tag: int | None = None, secret: bool = False, names: Names = Names.TEXT,
 ) -> Any:  # fmt: skip
     """Declare a field of many values, held as a tuple."""
     spec = FieldSpec(
-        type=type_, array=True, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag, secret=secret
-    )
+        type=type_, array=True, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag, secret=secret,
+        names=names,
+    )  # fmt: skip
     return attrs.field(default=default, repr=not secret, metadata={SPEC: spec})
 
 

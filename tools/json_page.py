@@ -64,6 +64,9 @@ COMMANDS = (
 """The commands whose answers the page shows: the command, a call with `--json` on the sample, and the answer's form."""
 
 ALIKE = {
+    "bundle": "one object: counts of records, secrets and replaced names, `faults`; with -o also `file`, `keyFile`",
+    "translate": "the answer that it is given, under the real names",
+    "mcp": "of each call an object: `command`, `answer` or `rows`, `sources` with their ends; or `error`",
     "watch": "the lines of `events`, as they are committed",
     "shell": "the answers of its commands, each as of the command of its name",
     "spark": "the object of `tables`, with `steps`, `executors` and `driverBatches`; of many an object with `lakes`",

@@ -12,6 +12,7 @@ EXTRAS: Final = {
     "connect": ("grpc", "grpc_status"),
     "s3": ("obstore",),
     "pkcs12": ("cryptography",),
+    "mcp": ("mcp", "mcp_types"),
 }
 """The top-level modules of each extra's packages."""
 

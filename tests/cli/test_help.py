@@ -34,8 +34,8 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
         "image", "log", "diff", "drift", "events", "watch", "blame", "bisect", "what-if", "local-changes", "replay",
-        "metrics", "quorum", "verify", "doctor", "page", "shell", "ls", "cat",
-        "import", "follow", "export", "restore", "recreate", "undo",
+        "metrics", "quorum", "verify", "mcp", "doctor", "page", "shell", "ls", "cat",
+        "import", "follow", "export", "bundle", "translate", "restore", "recreate", "undo",
         "cluster up", "broker", "controller",
         "format", "fork", "generate", "upkeep", "log compact", "log trim", "log vacuum", "tables", "tables trim",
         *(f"spark {job}" for job in JOBS),
@@ -99,8 +99,9 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         '{"version":1,"partitions":[{"topic":"big-a","partition":0,"replicas":[1,2,3]}]}'
     )
     (tmp_path / "declared.yaml").write_text(run("recreate", DIRECTORY, "--at", 260).stdout)
+    (tmp_path / "answer.txt").write_text("221 partitions have no leader")
     (tmp_path / "lakes").mkdir()
-    services = r"kraftlake (spark|watch|cluster|broker |controller |follow (?!--check))|--follow"
+    services = r"kraftlake (spark|watch|mcp|cluster|broker |controller |follow (?!--check))|--follow"
     nothing_typed = r"shell [^ ]+( --at \d+)?$"
     left_out = rf"{services}|{nothing_typed}|--apply|--broker-dir|(doctor|page) c1:9093"
     lines = [line for line in dict.fromkeys(examples()) if not re.search(left_out, line)]

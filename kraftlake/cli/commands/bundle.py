@@ -52,8 +52,6 @@ def bundle(
         kraftlake bundle {SAMPLE} --pseudonyms ours.key
         # the bundle to hand over, and the key to keep
         kraftlake bundle {SAMPLE} --pseudonyms ours.key -o handover.tar.gz --yes
-        # an answer that came back, under the real names
-        kraftlake doctor handover.tar.gz | kraftlake translate ours.key
     """
     from kraftlake.replay.bundle.bundle_file import write_bundle
     from kraftlake.replay.bundle.bundle_plan import plan_bundle
@@ -96,8 +94,8 @@ def translate(call: Call, key_file: str, file: str | None) -> None:  # noqa: ARG
     In JSON, names are written as JSON has them.
 
     Examples:
-        # a finding that came back by mail
-        kraftlake translate ours.key finding.txt
+        # an answer that came back by mail
+        kraftlake translate ours.key answer.txt
     """
     from kraftlake.replay.bundle.key_file import read_key
     from kraftlake.replay.bundle.pseudonyms import translated

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kraftlake.runtime.errors import sentence_of
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
+from kraftlake.runtime.process_setup import return_freed_memory
 from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.server.cluster_status import ClusterStatus
 from kraftlake.server.notices.notifier import Notifier
@@ -87,6 +88,7 @@ class FollowDoctor:
             self._log.warning("not_checked", cluster=status.name, reason=sentence_of(fault))
         else:
             self._take(status, findings, offset)
+        return_freed_memory()  # beside many threads the C library keeps what a check took
         status.checked_at = self._now()
         status.check_seconds = status.checked_at - begun
         return (time.thread_time() - cpu) * (1 / share - 1)

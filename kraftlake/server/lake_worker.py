@@ -11,6 +11,7 @@ from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import sentence_of
 from kraftlake.runtime.log import get_logger
+from kraftlake.runtime.process_setup import return_freed_memory
 from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.lake_upkeep import LakeUpkeep
@@ -60,6 +61,7 @@ class LakeWorker:
                 if follower.status.end_offset >= 0:
                     self._lakes.measure(follower.config.name)
                     self._work(follower)
+            return_freed_memory()
 
     def _work(self, follower: ClusterFollower) -> None:
         name, lake = follower.config.name, follower.config.lake

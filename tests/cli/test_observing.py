@@ -57,6 +57,8 @@ def test_options_for_metrics_without_a_daemon_or_an_address_are_refused(tmp_path
     told = run("tables", tmp_path / "lake", "--follow", "--insecure-metrics", code=2).stderr
     assert "--insecure-metrics belongs to --metrics" in told
     assert "is no address for metrics" in run("tables", tmp_path, "--follow", "--metrics", "x", code=2).stderr
+    told = run("spark", "all", tmp_path / "lake", "--metrics", 0, code=2).stderr
+    assert "--metrics is for a stream that goes on: give --trigger processing-time=INTERVAL" in told
     assert not (tmp_path / "lake").exists()
 
 

@@ -49,6 +49,16 @@ def tree_memory(root: int | None = None) -> float:
     return sum(int(fields[21]) for fields in _tree(root or os.getpid()).values()) * _PAGE_KIB / (1 << 20)
 
 
+def peak_memory(root: int | None = None) -> float:
+    """The most GiB of memory that one process has had, of `root` and its living descendants."""
+    peaks = [0]
+    for pid in _tree(root or os.getpid()):
+        with suppress(OSError):
+            status = Path("/proc", str(pid), "status").read_text("utf-8", "replace")
+            peaks += [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")]
+    return max(peaks) / (1 << 20)
+
+
 def _tree(root: int) -> dict[int, list[str]]:
     """The fields of /proc/PID/stat behind the name, of a process and its living descendants, by PID."""
     found: dict[int, list[str]] = {}

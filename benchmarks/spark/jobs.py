@@ -9,7 +9,8 @@ session, from the first record on, as in the session of a stream that goes on: a
 - the driver's CPU per million records: at most 0.08 of that of one process. The first plans cost the driver's JVM some
   seconds however long the log is, so it is counted from one size of log to the next;
 - the CPU of all: at most 1.4 times that of one process;
-- records decoded: at most 1.1 times the log's.
+- records decoded: at most 1.1 times the log's;
+- the memory of each process, as long as it lives at the end: at most 4 GiB.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.lakes import Size, lake_of
-from benchmarks.spark.cpu import processes, tree_cpu
+from benchmarks.spark.cpu import peak_memory, processes, tree_cpu
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,12 +82,14 @@ def one_run(spark: SparkSession, job: str, lake: str) -> dict[str, Any]:
     started, begun = spent(), time.perf_counter()
     done = run_job(job, lake, spark=spark)
     wall, ended = time.perf_counter() - begun, spent()
+    peak = max(peak_memory(), *(peak_memory(pid) for pid in ended if pid))
     records = done.offset + 1 - done.first_offset
     return {
         "wall": wall,
         "records": records,
         "decoded": sum(decoded) / records,
         "steps": done.steps,
+        "peak_gib": peak,
         "executors": [
             {name: ended[pid][name] - started.get(pid, {}).get(name, 0.0) for name in ("python", "jvm")}
             for pid in ended
@@ -188,6 +191,7 @@ def verdicts_of(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     """What the runs over one log say."""
     for (count, warm), told in run.items():
         if count:
+            yield verdict(f"GiB of the largest process, {named(count, warm)}", told["peak_gib"], 4.0)
             yield verdict(f"records decoded / the log's, {named(count, warm)}", told["decoded"], 1.1)
             yield verdict(f"CPU of all / one process's, {named(count, warm)}", told["total"] / run[ALONE]["total"], 1.4)
     for warm, goal in ((False, 0.62), (True, 0.60)):

@@ -12,11 +12,10 @@ from kraftlake.runtime.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.data_source import KraftDataSource
-    from kraftlake.spark_jobs.derived_frames import table_frame
+    from kraftlake.spark_jobs.derived_frames import state_frame, table_frame
     from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
     from kraftlake.spark_jobs.fold.image_frame import image_frame
     from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
-    from kraftlake.spark_jobs.history_frames import state_frame
     from kraftlake.spark_jobs.image_steps import image_stream
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.many_lakes import LakeRun, LakesResult, run_lakes
@@ -77,7 +76,7 @@ _exported, __dir__ = lazy_door(
         "run_snapshot": "kraftlake.spark_jobs.fold.build_snapshot",
         "run_tables": "kraftlake.spark_jobs.table_stream",
         "spark_session": "kraftlake.spark_jobs.session",
-        "state_frame": "kraftlake.spark_jobs.history_frames",
+        "state_frame": "kraftlake.spark_jobs.derived_frames",
         "table_frame": "kraftlake.spark_jobs.derived_frames",
     },
 )

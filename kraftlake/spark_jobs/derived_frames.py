@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,10 +20,13 @@ from kraftlake.metadata_log.delta_table.table_state import TableState
 from kraftlake.metadata_log.lakes import distinct_names, lakes_at, names_many
 from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.errors import CorruptDataError, LakeError, UsageError
+from kraftlake.runtime.moments import LogTime, Moment, moment_of
 from kraftlake.spark_jobs.spark_versions import arrow_schema
 from kraftlake.spark_jobs.tasks import called, is_remote, numbered_frame, parallelism
-from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of
+from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of, has_cluster_id
 from kraftlake.tables.derived_tables import columns_of, derived_table
+from kraftlake.tables.history.rows_at import FROM, TO, rows_at
+from kraftlake.tables.history.state_at import PARTITIONS, covering, holding, schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -66,6 +70,33 @@ def table_frame(
     wanted = columns_of(table, known, columns)
     named = zip(states, distinct_names(found), ids, strict=True)
     return _union([_named_frame(spark, state, name, cluster_id, wanted) for state, name, cluster_id in named])
+
+
+def state_frame(spark: SparkSession, lake: str | Path, when: Moment, table: str = PARTITIONS) -> DataFrame:
+    """The rows of a history table that were valid at an offset or a time, as a DataFrame in the table's columns.
+
+    The rows are those of the table's current version. In an object store Python on the executors reads the files that
+    may have them, else Spark's Parquet reader does. Raises LakeError if there is no such table, OffsetError for an
+    offset that it doesn't cover yet.
+    """
+    schema = schema_of(table)
+    place, moment = fixed_location(lake), moment_of(when, None)
+    state, offset, files = called(spark, lambda: _valid(place, table, moment))
+    if not has_cluster_id(state):
+        schema = pa.schema([field for field in schema if field != CLUSTER_ID_FIELD])
+    if isinstance(state.path, Path):
+        on_disk = [path for path in files if isinstance(path, Path)]
+        return disk_files_frame(spark, state, on_disk).where(
+            f"{FROM} <= {offset} AND ({TO} > {offset} OR {TO} IS NULL)"
+        )
+    return files_frame(spark, files, partial(rows_at, offset=offset, schema=schema), schema)
+
+
+def _valid(
+    lake: Location, table: str, moment: int | datetime | LogTime | None
+) -> tuple[TableState, int, list[Location]]:
+    state, offset = covering(lake, table, moment)
+    return state, offset, holding(state, offset)
 
 
 def _tables_at(places: Iterable[Location], table: str) -> tuple[list[Location], list[TableState], list[str | None]]:

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.class_archive import class_archive, making_options, remove_earlier
 from kraftlake.spark_jobs.jars import jars_are_cached, spark_jars
 
@@ -31,6 +32,9 @@ def main() -> int:
     except KraftlakeError as fault:
         _say(str(fault))
         return fault.exit_code
+    except OSError as fault:
+        _say(f"the cache {user_cache()} can't be written: {fault.strerror or fault}")
+        return 1
     return 0
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.spark_jobs.data_source import FORMAT, KraftDataSource
-from kraftlake.spark_jobs.spark_versions import register
 from kraftlake.spark_jobs.tasks import lend_access, live
 
 if TYPE_CHECKING:
@@ -16,8 +15,14 @@ if TYPE_CHECKING:
 
 def registered(spark: SparkSession) -> SparkSession:
     """The session, which knows the source, and whose process that plans it has the access to the lake's store."""
+    from pyspark.errors import AnalysisException
+
     lend_access(live(spark))
-    register(spark, KraftDataSource)
+    try:
+        spark.dataSource.register(KraftDataSource)
+    except AnalysisException as fault:  # Spark 4.0 refuses a source that it has found itself, in `pyspark_kraft`
+        if fault.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
     return spark
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.datasource import DataSource
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 
@@ -19,17 +18,6 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     if "timezone" in inspect.signature(to_arrow_schema).parameters:
         return to_arrow_schema(schema, timezone="UTC")
     return to_arrow_schema(schema)
-
-
-def register(spark: SparkSession, source: type[DataSource]) -> None:
-    """Register a Python source; Spark 4.0 refuses a source that it has found itself, in a `pyspark_…` package."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        spark.dataSource.register(source)
-    except AnalysisException as fault:
-        if fault.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
 
 
 def by_number(frame: DataFrame, count: int, column: str) -> DataFrame:

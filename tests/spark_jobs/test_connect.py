@@ -41,6 +41,7 @@ from kraftlake.spark_jobs import (
     table_frame,
     tasks,
 )
+from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW
 from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.history.rows_at import FROM, TO
 from kraftlake.tables.image_partitions import partition_table
@@ -238,7 +239,7 @@ from kraftlake.spark_jobs import StreamOptions, run_job
 
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 try:
-    run_job("all", sys.argv[2], spark=spark, options=StreamOptions(trigger="10 milliseconds", max_records=200))
+    run_job("all", sys.argv[2], spark=spark, options=StreamOptions(trigger=sys.argv[3], max_records=200))
 except KraftlakeError as fault:
     print(fault)
 """
@@ -258,7 +259,7 @@ def test_a_server_that_is_killed_leaves_nothing_half_written(tmp_path: Path, mad
 def end_at(lake: Path, commits: int, folder: Path) -> None:
     """Run a job until a table has so many commits, and kill its server: its client says so, and ends."""
     with connect_server(folder) as address:
-        client = doomed_client(address, lake)
+        client = doomed_client(address, lake, "10 milliseconds")
         wait_for(lambda: client.poll() is not None or commits_of(lake) >= commits, "a commit")
         assert client.poll() is None
     said, shown = client.communicate(timeout=100)
@@ -266,8 +267,8 @@ def end_at(lake: Path, commits: int, folder: Path) -> None:
     assert (said, "Traceback" in shown) == (gone, False), shown
 
 
-def doomed_client(address: str, lake: Path) -> subprocess.Popen[str]:
-    command, pipe = [sys.executable, "-c", DOOMED, address, str(lake)], subprocess.PIPE
+def doomed_client(address: str, lake: Path, trigger: str) -> subprocess.Popen[str]:
+    command, pipe = [sys.executable, "-c", DOOMED, address, str(lake), trigger], subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
 
 
@@ -275,11 +276,14 @@ def doomed_client(address: str, lake: Path) -> subprocess.Popen[str]:
 def test_executors_that_are_killed_lose_no_row_and_double_none(
     tmp_path: Path, made: Path, spark_cluster: SparkCluster
 ) -> None:
-    lake = tmp_path / "lake"
-    lake_of(lake, commits=1)
-    master = spark_cluster.master_for_another_driver()
-    with connect_server(tmp_path, master=master) as address:
-        client = doomed_client(address, lake)
+    lake, whole = tmp_path / "lake", list(sample_batches())
+    log = MetadataLog.create(lake)
+    append_in(log, 1, whole[:100])
+    with connect_server(tmp_path, master=spark_cluster.master_for_another_driver()) as address:
+        with connected(address) as spark:
+            run_job("all", lake, spark=spark)
+        append_in(log, 1, whole[100:])
+        client = doomed_client(address, lake, AVAILABLE_NOW)
         for worker in at_least_one(spark_cluster.workers):
             kept = commits_of(lake)
             wait_for(lambda kept=kept: client.poll() is not None or commits_of(lake) > kept, "a commit")
@@ -287,10 +291,9 @@ def test_executors_that_are_killed_lose_no_row_and_double_none(
             worker.kill()
             spark_cluster.start()
         assert DeltaTable(lake / "cluster_metrics").transaction_version("kraftlake.cluster_metrics") < LAST_OFFSET
-        client.kill()
-        client.communicate()
-    with connect_server(tmp_path, master=master) as address, connected(address) as spark:
-        assert 0 < run_job("all", lake, spark=spark).base_offset < LAST_OFFSET
+        client.communicate(timeout=600)
+        with connected(address) as spark:  # goes on, should Spark have given a task up
+            assert run_job("all", lake, spark=spark).offset == LAST_OFFSET
     assert tables_of(lake) == tables_of(made)
 
 

@@ -19,6 +19,7 @@ from kraftlake.api import open_source
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs import StreamOptions, image_frame, read_records, run_job
+from kraftlake.spark_jobs.spark_home import spark_home
 from kraftlake.tables.catch_up.updating import update_tables
 from kraftlake.tables.history.state_at import state_at
 from kraftlake.tables.jobs import JOBS
@@ -212,10 +213,12 @@ print(json.dumps(shown(builder.getOrCreate(), sys.argv[2])))
 @pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a JVM of its own")
 def test_no_key_of_the_store_is_in_what_a_session_of_the_users_logs_and_shows(lake: str, tmp_path: Path) -> None:
     append_in(MetadataLog.create(lake), 2, batches_between(0, 500))
-    options = json.dumps({**LOGGED, "spark.eventLog.dir": tmp_path.as_uri()})
+    daemon = {"spark.python.daemon.module": "kraftlake.spark_jobs.worker_daemon"}
+    options = json.dumps({**LOGGED, **daemon, "spark.eventLog.dir": tmp_path.as_uri()})
     done = subprocess.run(
         [sys.executable, "-c", SHOWN, options, lake],
-        cwd=ROOT, env=driver_environment(), capture_output=True, text=True, timeout=400, check=False,
+        cwd=ROOT, env=driver_environment() | {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(spark_home())},
+        capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     rows, *shown = json.loads(done.stdout)

@@ -49,9 +49,9 @@ class BuiltSnapshot:
     offset: int
     epoch: int
     records: int
-    topics: int | None
-    partitions: int | None
-    written: bool
+    topics: int | None = None
+    partitions: int | None = None
+    written: bool = False
     base: str | None = None
     shards: int = 0
 
@@ -213,13 +213,5 @@ def _batch_end(log: MetadataLog, offset: int) -> int:
 def _there_already(log: MetadataLog, at: int) -> BuiltSnapshot | None:
     for snapshot in log.snapshots():
         if snapshot.end_offset == at + 1 and at >= 0:
-            return BuiltSnapshot(
-                name=snapshot.name,
-                offset=at,
-                epoch=snapshot.epoch,
-                records=snapshot.record_count,
-                topics=None,
-                partitions=None,
-                written=False,
-            )
+            return BuiltSnapshot(name=snapshot.name, offset=at, epoch=snapshot.epoch, records=snapshot.record_count)
     return None

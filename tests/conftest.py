@@ -8,6 +8,7 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -58,6 +59,12 @@ def _logs_as_nobody_chose_them() -> Iterator[None]:
     yield
     if "structlog" in sys.modules:
         sys.modules["structlog"].reset_defaults()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The rooms without fast tests need not be read where `-m fast` runs those alone."""
+    is_beside = collection_path.parent == Path(__file__).parent and collection_path.name not in FAST_ROOMS
+    return True if is_beside and config.option.markexpr == "fast" else None
 
 
 @pytest.hookimpl(tryfirst=True)

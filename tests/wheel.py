@@ -48,7 +48,7 @@ def install(folder: Path, *packages: str | Path, python: str | Path = sys.execut
     constraints = (REPOSITORY / "constraints.txt").read_text("utf-8").splitlines(keepends=True)
     kept = folder / "constraints.txt"
     kept.write_text("".join(line for line in constraints if line.partition("==")[0] not in chosen), "utf-8")
-    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", kept)
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--constraint", kept)
     installed = made.run(*pip, *packages, **variables)
     assert installed.returncode == 0, installed.stderr
     shutil.copytree(REPOSITORY / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))

@@ -57,7 +57,7 @@ def watching(quorum: str) -> Iterator[Iterator[str]]:
 def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_source(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     with started_node(tmp_path / "kafka", settings=SMALL_LOG) as node:
-        for round_ in range(2):
+        for round_ in range(2 if LONG else 1):
             with following(node.controller, lake, kill=True) as follower:
                 change_topics(node, 30 * round_, 15)
                 follower.follow_to(position(node).high_watermark)

@@ -38,6 +38,7 @@ COUNTS = (1, 50, 200)
 _HOUR = 7_200
 """The no-op records of an hour."""
 _SCRAPE_SECONDS = 15.0
+_COMMITS = threading.Lock()
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -51,8 +52,9 @@ def serve(lake: str, count: int) -> None:
         print(json.dumps([cluster.bootstrap for cluster in clusters]), flush=True)
         threading.Thread(target=idle, args=[clusters], daemon=True).start()
         for _ in sys.stdin:  # a line asks for an hour's records
-            for cluster in clusters:
-                hour(cluster)
+            with _COMMITS:
+                for cluster in clusters:
+                    hour(cluster)
             print("an hour later", flush=True)
         os._exit(0)
 
@@ -60,7 +62,8 @@ def serve(lake: str, count: int) -> None:
 def idle(clusters: list[FakeCluster]) -> None:
     while True:
         for cluster in clusters:
-            cluster.append(NoOpRecord())
+            with _COMMITS:
+                cluster.append(NoOpRecord())
             time.sleep(0.5 / len(clusters))
 
 
@@ -73,17 +76,11 @@ def hour(cluster: FakeCluster) -> None:
 
 @attrs.frozen
 class Taken:
-    """Megabytes at the peak and at the end, and CPU seconds a second of idle following.
+    """Megabytes at the peak and at the end, and CPU seconds a second of idle following."""
 
-    `catch_up` are the seconds, and `catch_up_cpu` the CPU seconds, that a new process takes after an hour.
-    """
-
-    clusters: int
     peak_mb: float
     rss_mb: float
     cpu: float
-    catch_up: float = 0
-    catch_up_cpu: float = 0
 
 
 def config_of(folder: Path, bootstraps: list[str], *, tables: bool) -> Path:
@@ -126,7 +123,7 @@ def follow(config: Path, count: int, seconds: float) -> Taken:
         cpu = (cpu_seconds(process.pid) - before[0]) / (time.monotonic() - before[1])
         assert metric(log, "kafka_controller_kafkacontroller_globalpartitioncount") >= 1_000 * count
         peak, rss = memory_mb(process.pid)
-    return Taken(count, peak, rss, cpu)
+    return Taken(peak, rss, cpu)
 
 
 def catch_up(config: Path, count: int) -> tuple[float, float]:
@@ -196,18 +193,16 @@ def main() -> None:
                 assert server.stdout is not None
                 config = config_of(folder, json.loads(server.stdout.readline()), tables=options.tables)
                 taken = follow(config, count, options.seconds)
+                print(
+                    f"{count:13} {taken.peak_mb:15.0f} {taken.rss_mb:6.0f} {taken.cpu * 100:17.1f}", end=" ", flush=True
+                )
                 assert server.stdin is not None
                 server.stdin.write("\n")
                 server.stdin.flush()
                 server.stdout.readline()
                 seconds, cpu = catch_up(config, count)
-                taken = attrs.evolve(taken, catch_up=seconds, catch_up_cpu=cpu)
+                print(f"{seconds:20.1f} {cpu:8.1f}", flush=True)
                 server.stdin.close()
-            print(
-                f"{count:13} {taken.peak_mb:15.0f} {taken.rss_mb:6.0f} {taken.cpu * 100:17.1f} "
-                f"{taken.catch_up:20.1f} {taken.catch_up_cpu:8.1f}",
-                flush=True,
-            )
 
 
 if __name__ == "__main__":

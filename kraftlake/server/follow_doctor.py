@@ -11,7 +11,7 @@ from typing import Any, Final
 from kraftlake.runtime.errors import sentence_of
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
-from kraftlake.runtime.process_setup import return_freed_memory
+from kraftlake.runtime.process_setup import collect_garbage
 from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.server.cluster_status import ClusterStatus
 from kraftlake.server.notices.notifier import Notifier
@@ -22,6 +22,8 @@ FIRST_SHARE: Final = 0.5
 """The same for the first checks of each cluster after a start."""
 _PASSED_OVER: Final = ("quorum_partly_seen",)
 """Checks that say of every lake that it is no log of a voter."""
+_COLLECT_EVERY: Final = 10
+"""The number of checks after which their garbage is collected, at a cost that grows with the number of clusters."""
 _LOOK_SECONDS: Final = 1.0
 _AGAIN_SECONDS: Final = 3600.0
 """The time after which a cluster without changes is checked again: some findings come and go with age."""
@@ -61,6 +63,7 @@ class FollowDoctor:
         self._find = find
         self._now = now
         self._look = look
+        self._checks = 0
         self._log = get_logger(__name__)
 
     def run(self) -> None:
@@ -88,7 +91,9 @@ class FollowDoctor:
             self._log.warning("not_checked", cluster=status.name, reason=sentence_of(fault))
         else:
             self._take(status, findings, offset)
-        return_freed_memory()  # beside many threads the C library keeps what a check took
+        self._checks += 1
+        if self._checks % _COLLECT_EVERY == 0:
+            collect_garbage()
         status.checked_at = self._now()
         status.check_seconds = status.checked_at - begun
         return (time.thread_time() - cpu) * (1 / share - 1)

@@ -11,7 +11,7 @@ from kraftlake.publisher.snapshot_generator import LakeSnapshotEmitter
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import sentence_of
 from kraftlake.runtime.log import get_logger
-from kraftlake.runtime.process_setup import return_freed_memory
+from kraftlake.runtime.process_setup import collect_garbage
 from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.lake_upkeep import LakeUpkeep
@@ -61,7 +61,7 @@ class LakeWorker:
                 if follower.status.end_offset >= 0:
                     self._lakes.measure(follower.config.name)
                     self._work(follower)
-            return_freed_memory()
+            collect_garbage()
 
     def _work(self, follower: ClusterFollower) -> None:
         name, lake = follower.config.name, follower.config.lake

@@ -38,6 +38,11 @@ class LazyTable:
         return rows
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there are no rows, as far as is known before they are made."""
+        return self._num_rows == 0
+
+    @property
     def num_rows(self) -> int:
         """The number of rows; the rows are made if it is unknown."""
         if self._num_rows is None:

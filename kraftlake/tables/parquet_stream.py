@@ -23,12 +23,16 @@ class ParquetStream:
         self._file = file
         self._thread = ThreadPoolExecutor(1, "kraftlake-file")
         self._waiting: deque[Future[None]] = deque()
+        self._has_rows = False
 
     def add(self, rows: LazyTable) -> None:
         """Add rows; the thread makes them."""
+        if rows.is_empty:
+            return
         while len(self._waiting) >= _AHEAD:
             self._waiting.popleft().result()
         self._waiting.append(self._thread.submit(self._write, rows))
+        self._has_rows = True
 
     def _write(self, rows: LazyTable) -> None:
         for made in rows.tables():
@@ -36,6 +40,10 @@ class ParquetStream:
 
     def done(self) -> Future[EncodedFile | None]:
         """The file of all rows, once the thread has encoded them; None without rows."""
+        if not self._has_rows:  # then the thread has not begun
+            none: Future[EncodedFile | None] = Future()
+            none.set_result(None)
+            return none
         file = self._thread.submit(self._finished)
         self._thread.shutdown(wait=False)
         return file

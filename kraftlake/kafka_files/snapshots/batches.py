@@ -5,7 +5,7 @@ Source: org.apache.kafka.snapshot.RecordsSnapshotWriter and org.apache.kafka.raf
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -83,11 +83,21 @@ class BatchCutter:
         """Count the next record, with a value of `value_size` bytes; returns whether it begins a batch."""
         return bool(self.beginnings((value_size,)))
 
-    def beginnings(self, value_sizes: Iterable[int]) -> list[int]:
+    def beginnings(self, value_sizes: Sequence[int]) -> list[int]:
         """Count the next records, with values of these sizes in bytes.
 
         Returns the indices of those that begin a batch.
         """
+        most = max(value_sizes, default=0) + RECORD_OVERHEAD
+        if self.size + most * MAX_RECORDS_IN_BATCH <= MAX_BYTES_IN_BATCH:  # no batch has too many bytes
+            room = MAX_RECORDS_IN_BATCH - self.records if self.records else 0
+            begins = [*range(room, len(value_sizes), MAX_RECORDS_IN_BATCH)]
+            if begins:
+                self.records = self.size = 0
+            last = value_sizes[begins[-1] if begins else 0 :]
+            self.records += len(last)
+            self.size += sum(last) + RECORD_OVERHEAD * len(last)
+            return begins
         found: list[int] = []
         records, size = self.records, self.size
         for index, value_size in enumerate(value_sizes):

@@ -152,7 +152,7 @@ def _rows(
     values = tuple(encode_value(message.message, message.version) for message in messages)
     if not values:
         return LOG_SCHEMA.empty_table(), open_batch
-    begins = np.array(cutter.beginnings(map(len, values)), np.int64)
+    begins = np.array(cutter.beginnings([*map(len, values)]), np.int64)
     bases = np.append(open_batch, first_offset + begins)[np.searchsorted(begins, np.arange(len(values)), side="right")]
     batch = RecordBatch(
         base_offset=first_offset,

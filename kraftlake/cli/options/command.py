@@ -9,7 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -76,12 +76,42 @@ class Argument(click.Argument):
         return self.make_metavar(ctx), self.help or ""
 
 
+SERVICES: Final = ("broker", "controller", "cluster up", "follow", "import", "tables", "upkeep")
+"""The commands that run unattended: each of their options may come from a variable, `KRAFTLAKE_COMMAND_OPTION`."""
+
+
 class Option(click.Option):
-    """An option with its heading in `--help`."""
+    """An option with its heading in `--help`, and with a variable where its command is a service."""
 
     def __init__(self, *args: Any, section: str = "Options", **extra: Any) -> None:
         super().__init__(*args, **extra)
         self.section = section
+
+    def variable(self, command: str) -> str | None:
+        """The environment variable of the option of a command; None where it has none."""
+        names = [name for name in self.opts if name.startswith("--")]
+        if command not in SERVICES or not names or not self.allow_from_autoenv:
+            return None
+        return "_".join(("KRAFTLAKE", *command.split(), names[0][2:])).replace("-", "_").upper()
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """The value of the option's variable; an empty one counts as none."""
+        name = self.variable(_words_of(ctx))
+        return (None if name is None else os.environ.get(name)) or super().resolve_envvar_value(ctx)
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        """The option in an error, and its variable where the value came from there."""
+        hint = super().get_error_hint(ctx)
+        if ctx is None or self.name is None:
+            return hint
+        name = self.variable(_words_of(ctx))
+        is_of_variable = name is not None and os.environ.get(name) and self.name not in ctx.meta.get(_GIVEN, ())
+        return f"{hint} (the variable {name})" if is_of_variable else hint
+
+
+def _words_of(ctx: click.Context) -> str:
+    """The words of a command, without the program's name."""
+    return ctx.command_path.partition(" ")[2]
 
 
 option = functools.partial(click.option, cls=Option)

@@ -82,6 +82,7 @@ class Year:
                 self._clock.advance(DAY_MS / PERIODS / COMMITS)
                 self._append([one, *[r.NoOpRecord()] * (NO_OPS // COMMITS)])
             keep_snapshot(self._log, self._loader.take_image())
+        declare_stream_lag(self.path / "snapshots", self._log.disk, 0)
         began = time.process_time()
         self._work.run()
         self._cpu += time.process_time() - began

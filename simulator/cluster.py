@@ -87,6 +87,7 @@ def _relaxed() -> list[tuple[Any, str, Any]]:
 
     return [
         (quorum_controller, "POLL_MS", 7_000), (broker_life, "LOOK_SECONDS", 8.0),
+        (broker_life, "UNANSWERED_SECONDS", 300.0),
         (controller_server, "_LOOK_SECONDS", 8.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
         (node_to_controller_channel, "_BACKOFF", Backoff(base=1.0, cap=15.0)),
         (broker_lifecycle, "_AFTER_CATCH_UP_MS", 1_000),

@@ -70,6 +70,7 @@ ALIKE = {
     "watch": "the lines of `events`, as they are committed",
     "shell": "the answers of its commands, each as of the command of its name",
     "spark": "the object of `tables`, with `steps`, `executors` and `driverBatches`; of many an object with `lakes`",
+    "upkeep": "one object: `policy`, what was removed (`trimmed`, `tables`, `snapshots`), and `heldBack`",
     "log trim": "one object: the new start of the log, and what was removed",
     "format": "one object: `lake`, `clusterId`, `role`, `metadataVersion`",
     "generate": "one object: the lake, and its episodes with their offsets",

@@ -27,6 +27,7 @@ from kraftlake.tables.lake_table import TableDescription
 from kraftlake.tables.undo_table import UNDO
 from tools.commands import commands
 from tools.json_page import json_page
+from tools.log_events import log_events
 from tools.served_metrics import FAMILIES, names_of
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -54,6 +55,7 @@ def kept_pages() -> dict[str, str]:
     return {
         "commands.md": commands_index(),
         "json.md": json_page(),
+        "log-events.md": log_events_page(),
         "metrics.md": metrics_page(),
         "tables.md": tables_page(),
     }
@@ -175,6 +177,20 @@ def metrics_page() -> str:
         rows = [(f"`{name}`", text) for name, text in names_of(family)]
         parts += [f"## {family.title}", f"Served by {family.served_by}.", _table(("metric", "meaning"), rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def log_events_page() -> str:
+    """The page of all log events."""
+    rows = [
+        (f"`{one.name}`", one.level, ", ".join(f"`{name}`" for name in one.fields), one.room) for one in log_events()
+    ]
+    return (
+        "# Log events\n\nServices log to stderr, with `--json` one object a line: `event` has one of these names, "
+        "`level` and `timestamp` its level and time, and further keys are the fields below, besides what a service "
+        "binds to all of its events (`controller`, `broker_id`, `cluster`). Names stay as they are from release to "
+        "release; `python -m tools.reference_pages` writes this page.\n\n"
+        + _table(("event", "level", "fields", "room"), rows)
+    )
 
 
 def python_page() -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
 
+from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.delta_table.data_files import epoch_milliseconds, offset_span
 from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
-from kraftlake.metadata_log.maintenance.retention import Retention, TimedSpan
+from kraftlake.metadata_log.maintenance.retention import Retention, TimedOffset
 from kraftlake.metadata_log.maintenance.snapshot_deletion import delete_snapshots
 from kraftlake.metadata_log.maintenance.trimming import Trim, set_properties
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep, UpkeepReport
@@ -131,7 +133,7 @@ class LakeUpkeep:
         """Trim to the newest base that is sound, and from which all tables can go on; None where there is none."""
         state = read_table(self._lake / LOG_TABLE)
         snapshots = table.snapshots()
-        for base in retention.bases(snapshots, _spans(state.files.values()), now_ms=now_ms):
+        for base in retention.bases(snapshots, _known_times(state.files.values()), now_ms=now_ms):
             if base.end_offset <= log.start_offset:
                 return None
             if base.damage() is not None:
@@ -208,16 +210,15 @@ def _newest_ms(log: MetadataLog) -> int:
     return -1 if not known else round(max(known).timestamp() * 1_000)
 
 
-def _spans(files: Any) -> list[TimedSpan]:
-    """The files of a log whose statistics have offsets and times."""
+def _known_times(files: Iterable[AddFile]) -> list[TimedOffset]:
+    """The first and last records of a log's files, by statistics that have offsets and times."""
     found = []
     for file in files:
         span, statistics = offset_span(file), file.statistics
         if statistics is None or span.high is None:
             continue
-        first, last = (
-            epoch_milliseconds(values.get("timestamp")) for values in (statistics.min_values, statistics.max_values)
-        )
-        if first is not None and last is not None:
-            found.append(TimedSpan(span.low, span.high, first, last))
+        for offset, values in ((span.low, statistics.min_values), (span.high, statistics.max_values)):
+            time_ms = epoch_milliseconds(values.get("timestamp"))
+            if time_ms is not None:
+                found.append(TimedOffset(offset, time_ms))
     return found

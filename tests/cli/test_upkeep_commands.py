@@ -120,7 +120,7 @@ def test_upkeep_declares_a_policy_lists_what_would_go_and_removes_it(tmp_path: P
     assert "declares no policy" in run("upkeep", lake).stdout, "a dry run declares nothing"
     done = run_json("upkeep", lake, *options)
     assert done["policy"] == {"keepMs": 4 * 86_400_000, "newestSnapshots": 2, "dailyDays": 5}
-    assert done["trimmed"] == {"fromOffset": 0, "startOffset": first_of_day(5)}
+    assert done["trimmed"] == {"fromOffset": 0, "startOffset": first_of_day(6)}
     assert done["snapshots"]
     assert {name: would[name] for name in ("policy", "trimmed", "snapshots", "heldBack")} == {
         name: done[name] for name in ("policy", "trimmed", "snapshots", "heldBack")
@@ -137,7 +137,7 @@ def test_upkeep_declares_a_policy_lists_what_would_go_and_removes_it(tmp_path: P
 def test_upkeep_says_in_lines_what_went(tmp_path: Path) -> None:
     lake = lake_of_days(tmp_path / "lake", 8)
     lines = run("upkeep", lake, "--keep", "2d", "--newest", 1, "--daily", 3).stdout.splitlines()
-    assert lines[0] == f"removed    offsets 0 to {first_of_day(5) - 1} of the log"
+    assert lines[0] == f"removed    offsets 0 to {first_of_day(6) - 1} of the log"
     assert any(line.startswith("removed    snapshot 0") for line in lines)
     assert any(line.startswith("freed") for line in lines)
 

@@ -47,7 +47,7 @@ WINDOW = 6
 POLICY = Retention(keep_ms=WINDOW * DAY_MS, newest_snapshots=3, daily_days=12)
 KILLED_AT = range(1, 60) if LONG else (2, 11, 25)
 """The numbers of the operations of a disk at which an upkeep is killed."""
-WITHIN = first_of_day(DAYS - 1 - WINDOW)
+WITHIN = first_of_day(DAYS - WINDOW)
 """The first offset within the window."""
 
 
@@ -257,7 +257,7 @@ def test_a_machine_whose_clock_is_wrong_removes_nothing_within_the_window(
 
 def test_a_log_whose_times_jump_loses_a_day_at_most(lake: Path) -> None:
     add_day(MetadataLog.open(lake), last_time_ms(DAYS) + 10 * 365 * DAY_MS, "far")
-    a_day_later = first_of_day(DAYS - WINDOW)
+    a_day_later = first_of_day(DAYS - WINDOW + 1)
     before = answers(lake, a_day_later)
     LakeUpkeep(lake, clock=ManualClock(last_time_ms(DAYS) + 20 * 365 * DAY_MS)).run()
     assert answers(lake, a_day_later) == before

@@ -94,7 +94,7 @@ class Retention:
                 kept.add(one.end_offset)
         return kept
 
-    def bases(self, snapshots: Sequence[SnapshotT], files: Sequence[TimedSpan], *, now_ms: int) -> list[SnapshotT]:
+    def bases(self, snapshots: Sequence[SnapshotT], records: Sequence[TimedOffset], *, now_ms: int) -> list[SnapshotT]:
         """The snapshots before which the log may be trimmed, the newest first; none where all is kept.
 
         Everything within `keep_ms` before `now_ms` has an image then. A snapshot counts that stays, that is old enough
@@ -103,33 +103,30 @@ class Retention:
         if self.keep_ms is None:
             return []
         stays, keep_ms = self.stays(snapshots, now_ms), self.keep_ms
+        timed = ((one.end_offset - 1, one.last_contained_log_timestamp) for one in snapshots)
+        points = [*records, *(TimedOffset(at, time_ms) for at, time_ms in timed if time_ms >= 0)]
         return [
             one
             for one in sorted(snapshots, key=lambda one: one.end_offset, reverse=True)
             if one.end_offset > 0
             and one.end_offset in stays
             and 0 <= one.last_contained_log_timestamp <= now_ms - keep_ms
-            and recorded_ms(files, one.end_offset) >= keep_ms
+            and recorded_ms(points, one.end_offset - 1) >= keep_ms
         ]
 
 
-@attrs.frozen
-class TimedSpan:
-    """A file of a log: its first and last offset, and the times of its first and last record in epoch ms."""
+@attrs.frozen(order=True)
+class TimedOffset:
+    """A record of a log with its time in epoch ms."""
 
-    low: int
-    high: int
-    first_ms: int
-    last_ms: int
+    offset: int
+    time_ms: int
 
 
-def recorded_ms(files: Sequence[TimedSpan], since_offset: int) -> int:
-    """The time over which a log was recorded from an offset on; each file and each gap counts as a day at most.
+def recorded_ms(points: Iterable[TimedOffset], since_offset: int) -> int:
+    """The time over which a log was recorded from an offset on; between two known times it counts as a day at most.
 
     A clock that jumps by years therefore counts as a day, and a log that was seldom written to as less than its age.
     """
-    later = sorted((file for file in files if file.low >= since_offset), key=lambda file: file.low)
-    times = [(file.first_ms, file.last_ms) for file in later]
-    within = (last - first for first, last in times)
-    between = (after[0] - before[1] for before, after in pairwise(times))
-    return sum(min(max(time, 0), DAY_MS) for time in (*within, *between))
+    later = sorted(point for point in points if point.offset >= since_offset)
+    return sum(min(max(after.time_ms - before.time_ms, 0), DAY_MS) for before, after in pairwise(later))

@@ -97,7 +97,8 @@ class BrokerLifecycle:
         self._metadata_offset = metadata_offset
         self._registered = False
         self._ready_to_unfence = False
-        self._got_shutdown_answer = False
+        self.got_shutdown_answer = False
+        """Whether a controller has answered a request for a controlled shutdown."""
         self._in_flight: LifecycleRequest | None = None
         self._refusal: ErrorCode | None = None
         self._at_once_after_answer = False
@@ -234,7 +235,7 @@ class BrokerLifecycle:
         if state is LifecycleState.RECOVERY and not response.is_fenced:
             self.state = LifecycleState.RUNNING
         elif state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
-            first, self._got_shutdown_answer = not self._got_shutdown_answer, True
+            first, self.got_shutdown_answer = not self.got_shutdown_answer, True
             if response.should_shut_down:
                 self.begin_shutdown()
             elif first:

@@ -51,6 +51,11 @@ class BrokerLifecycleManager:
         return self._lifecycle.broker_epoch
 
     @property
+    def got_shutdown_answer(self) -> bool:
+        """Whether a controller has answered a request for a controlled shutdown."""
+        return self._lifecycle.got_shutdown_answer
+
+    @property
     def fault(self) -> str | None:
         """The reason for which the broker shuts down without a request to stop."""
         return self._lifecycle.fault

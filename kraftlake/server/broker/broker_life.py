@@ -22,6 +22,8 @@ from kraftlake.server.node_life import NodeLife
 
 _LEAVES_WITHIN_SECONDS: Final = 300.0
 """The longest duration of a controlled shutdown."""
+UNANSWERED_SECONDS: Final = 4.0
+"""The time for which a broker asks for a controlled shutdown where no controller answers."""
 LOOK_SECONDS: Final = 0.1
 _LARGEST_BATCH: Final = 100 * 1024 * 1024
 _UNREADY: Final = {
@@ -112,7 +114,7 @@ class BrokerLife(NodeLife):
         """Perform a controlled shutdown, as far as the controller answers.
 
         A broker with an outdated registration skips it. Without `controlled.shutdown.enable` the broker leaves at once,
-        and stays the leader until its session ends.
+        and stays the leader until its session ends. So does one that no controller answers, after a few seconds.
         """
         if broker.is_replaced or not self._config.value("controlled.shutdown.enable"):
             return
@@ -120,13 +122,14 @@ class BrokerLife(NodeLife):
             self._log.warning("leaves_unavailable", partitions=[str(name) for name in broker.led_partitions.alone])
         broker.manager.begin_controlled_shutdown()
         broker.lifecycle.begin_controlled_shutdown()
-        until = time.monotonic() + _LEAVES_WITHIN_SECONDS
+        began = time.monotonic()
         while (
             broker.lifecycle.await_state(LifecycleState.SHUTTING_DOWN, LOOK_SECONDS) is not LifecycleState.SHUTTING_DOWN
         ):
             if self._cut_short.is_set():
                 self.end("a second signal has cut its controlled shutdown short, so it may still be in ISRs")
                 return
-            if time.monotonic() >= until:
-                self._log.warning("shuts_down_without_the_controllers_leave", waited_s=_LEAVES_WITHIN_SECONDS)
+            within = _LEAVES_WITHIN_SECONDS if broker.lifecycle.got_shutdown_answer else UNANSWERED_SECONDS
+            if time.monotonic() - began >= within:
+                self._log.warning("shuts_down_without_the_controllers_leave", waited_s=within)
                 return

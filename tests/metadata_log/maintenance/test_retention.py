@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.metadata_log.maintenance.retention import DAILY, DAY_MS, KEEP, NEWEST, Retention, TimedSpan, recorded_ms
+from kraftlake.metadata_log.maintenance.retention import (
+    DAILY,
+    DAY_MS,
+    KEEP,
+    NEWEST,
+    Retention,
+    TimedOffset,
+    recorded_ms,
+)
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.runtime.errors import LakeError, UsageError
 
@@ -28,9 +36,9 @@ def snapshots(times: list[datetime]) -> list[SnapshotFacts]:
     ]
 
 
-def files(times: list[datetime]) -> list[TimedSpan]:
-    """A file between each two times, whose offsets are those of the snapshots."""
-    return [TimedSpan(n, n, ms(time), ms(time)) for n, time in enumerate(times, 1)]
+def records(times: list[datetime]) -> list[TimedOffset]:
+    """Those before the end offsets of the snapshots."""
+    return [TimedOffset(number, ms(time)) for number, time in enumerate(times)]
 
 
 def test_of_hourly_snapshots_the_newest_one_a_day_and_one_a_month_stay() -> None:
@@ -87,12 +95,12 @@ def test_deleting_twice_deletes_nothing_more_and_the_newest_one_always_stays(
 def test_a_log_is_trimmed_before_snapshots_that_stay_and_are_past_the_window() -> None:
     made, now = snapshots(HOURLY), ms(HOURLY[-1])
     policy = Retention(keep_ms=7 * DAY_MS, newest_snapshots=24, daily_days=30)
-    bases = policy.bases(made, files(HOURLY), now_ms=now)
+    bases = policy.bases(made, records(HOURLY), now_ms=now)
     assert [HOURLY[one.end_offset - 1] for one in bases[:2]] == [
         (HOURLY[-1] - timedelta(days=7)).replace(hour=0), (HOURLY[-1] - timedelta(days=8)).replace(hour=0),
     ]  # fmt: skip
     assert {one.end_offset for one in bases} <= policy.stays(made, now)
-    assert Retention(keep_ms=None).bases(made, files(HOURLY), now_ms=now) == []
+    assert Retention(keep_ms=None).bases(made, records(HOURLY), now_ms=now) == []
 
 
 @pytest.mark.parametrize("years", [1, 50])
@@ -100,17 +108,24 @@ def test_a_clock_that_jumps_makes_only_a_day_old(years: int) -> None:
     jump = timedelta(days=365 * years)
     times = [*HOURLY, HOURLY[-1] + jump]
     policy = Retention(keep_ms=30 * DAY_MS, newest_snapshots=24, daily_days=100 * 365)
-    before = policy.bases(snapshots(HOURLY), files(HOURLY), now_ms=ms(HOURLY[-1]))[0]
-    after = policy.bases(snapshots(times), files(times), now_ms=ms(times[-1]))[0]
+    before = policy.bases(snapshots(HOURLY), records(HOURLY), now_ms=ms(HOURLY[-1]))[0]
+    after = policy.bases(snapshots(times), records(times), now_ms=ms(times[-1]))[0]
     moved = after.last_contained_log_timestamp - before.last_contained_log_timestamp
     assert 0 <= moved <= DAY_MS
 
 
 def test_time_that_nothing_was_recorded_in_counts_as_a_day_and_time_that_goes_back_as_none() -> None:
-    spans = [TimedSpan(0, 9, 0, 5), TimedSpan(10, 19, 50 * DAY_MS, 50 * DAY_MS + 7), TimedSpan(20, 29, 3, 2)]
-    assert recorded_ms(spans, 0) == 5 + DAY_MS + 7
-    assert recorded_ms(spans, 1) == 7
-    assert recorded_ms([TimedSpan(0, 9, 0, 90 * DAY_MS)], 0) == DAY_MS
+    points = [TimedOffset(*one) for one in ((0, 0), (9, 5), (10, 50 * DAY_MS), (19, 50 * DAY_MS + 7), (20, 3), (29, 2))]
+    assert recorded_ms(points, 0) == 5 + DAY_MS + 7
+    assert recorded_ms(points[::-1], 10) == 7
+    assert recorded_ms([TimedOffset(0, 0), TimedOffset(9, 90 * DAY_MS)], 0) == DAY_MS
+
+
+def test_snapshots_tell_the_times_within_a_large_file() -> None:
+    made, now = snapshots(HOURLY[::24]), ms(HOURLY[-24])
+    ends = [TimedOffset(0, ms(HOURLY[0])), TimedOffset(99, now)]
+    (base, *_) = Retention(keep_ms=7 * DAY_MS, newest_snapshots=24, daily_days=30).bases(made, ends, now_ms=now)
+    assert base.last_contained_log_timestamp == now - 7 * DAY_MS
 
 
 def test_a_policy_is_what_its_properties_say() -> None:

@@ -131,8 +131,10 @@ class MetadataLog(ReadableLog):
         *,
         epoch: int | None = None,
         expected_end_offset: int | None = None,
-    ) -> None:
+    ) -> int:
         """Append whole batches as one Parquet file in one commit: all of them or none, durable on return.
+
+        Returns the version of the table `log` that has them.
 
         They begin at `end_offset`. A controlled lake's writer passes its `epoch`, from `claim`, and the expected end of
         the log (by default the start of the batches). In an imported lake `committed_to` is stored if it is above the
@@ -161,10 +163,10 @@ class MetadataLog(ReadableLog):
         actions = []
         if committed_to is not None and (committed_to := min(committed_to, end_offset)) > self.committed_to:
             actions.append(transaction(COMMITTED_TO, committed_to, now_ms()))
-        if file is None and not actions:
-            return
-        self._commit(end, file, actions, epoch=epoch)
+        if file is not None or actions:
+            self._commit(end, file, actions, epoch=epoch)
         assert LogEnd.of(self._state).end_offset == end_offset
+        return self._state.version
 
     def claim(self, node_id: int, *, timestamp: int | None = None, expected_end_offset: int | None = None) -> int:
         """Become the log's writer: commit the LeaderChange batch of the next epoch, and return that epoch.

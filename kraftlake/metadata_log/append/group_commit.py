@@ -107,7 +107,7 @@ class GroupCommit:
     def _run(self) -> None:
         while group := self._next_group():
             try:
-                self._log.append(
+                self._version = self._log.append(
                     [pending.batch for pending in group],
                     epoch=self._epoch,
                     expected_end_offset=group[0].base_offset,
@@ -115,7 +115,6 @@ class GroupCommit:
             except BaseException as fault:
                 self._fail(fault)
                 return
-            self._version = self._log.version
             with self._changed:
                 self._queue.settle()
                 self._changed.notify_all()

@@ -80,7 +80,7 @@ def of_broker(form: Any) -> list[Row]:
 
 
 def counts(form: Any) -> list[Row]:
-    of_all = [(None, form["metrics"]), *form["brokers"].items()]
+    of_all = [(None, form["metrics"]), (None, form["health"]), *form["brokers"].items()]
     return [{"broker": id_, "metric": name, "value": value} for id_, some in of_all for name, value in some.items()]
 
 
@@ -132,16 +132,16 @@ LISTINGS = {
 """The commands that change nothing."""
 
 WRITERS = {
-    "page", "import", "export", "restore", "recreate", "format", "fork", "generate", "log compact", "log trim",
-    "log vacuum", "tables", "tables trim", *(f"spark {job}" for job in JOBS), "spark snapshot",
+    "page", "import", "export", "bundle", "restore", "recreate", "upkeep", "format", "fork", "generate", "log compact",
+    "log trim", "log vacuum", "tables", "tables trim", *(f"spark {job}" for job in JOBS), "spark snapshot",
     *(f"brokers {verb}" for verb in ("register", "unfence", "fence", "shutdown", "unregister")),
     *(f"topics {verb}" for verb in ("create", "grow", "elect", "isr", "reassign", "delete")),
     "configs alter", "quotas alter", "acls add", "acls remove", "features update",
 }  # fmt: skip
 """The commands that report what they have done: an object, or the results of a change."""
 
-SERVICES = {"watch", "follow", "broker", "controller", "cluster up"}
-"""The commands that go on until they are ended; `watch` lists what `events` lists."""
+SERVICES = {"watch", "follow", "broker", "controller", "cluster up", "mcp", "translate"}
+"""The commands that go on until they are ended, or pass on what they read; `watch` lists what `events` lists."""
 
 
 def answer(listing: Listing, folder: Path, format_: str) -> str:

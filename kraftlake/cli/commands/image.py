@@ -97,7 +97,6 @@ def image(
         # its ACLs for a spreadsheet
         kraftlake image {SAMPLE} --part acls --output csv
     """
-    from kraftlake.cli.views.image_view import draw_image, overview_of_large
     from kraftlake.image.broker_partitions import min_insync_replicas
     from kraftlake.image.partition_health import TROUBLES
 
@@ -119,6 +118,8 @@ def image(
     read = asked.topics_to_read(replay.image)
     overview = None
     if read is None and call.in_words and not detailed:
+        from kraftlake.cli.views.image_view import overview_of_large
+
         overview = overview_of_large(replay.image)
         read = None if overview is None else overview.worst
     whole = replay.image.to_json(show_secrets=call.show_secrets, only_topics=read)
@@ -140,6 +141,8 @@ def image(
         form["since"] = since_of(opened, drawn, lenient=not call.strict)
     if call.answered(form, lambda form: part_of_image(form, parts[0] if parts else "topics")):
         return
+    from kraftlake.cli.views.image_view import draw_image
+
     call.terminal.render(
         draw_image(
             form,

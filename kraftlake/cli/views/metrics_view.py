@@ -48,8 +48,8 @@ def draw_metrics(form: dict[str, Any]) -> list[RenderableType]:
 
 
 def _words(name: str) -> str:
-    """`underMinIsrPartitions` → `under min isr partitions`."""
-    return "".join(f" {c.lower()}" if c.isupper() else c for c in name)
+    """`underMinIsrPartitions` → `under min ISR partitions`."""
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).replace(" isr ", " ISR ")
 
 
 def draw_broker_partitions(form: dict[str, Any]) -> list[RenderableType]:

@@ -25,6 +25,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.event_queue import FunctionEvent
 from tests.controller.quorum.test_quorum_controller import PATIENCE, controller, eventually, topic_names
+from tests.waiting import wait_for
 
 
 def look(made: QuorumController, clock: ManualClock, milliseconds: float) -> None:
@@ -72,8 +73,8 @@ def test_of_two_standbys_that_learn_of_the_end_one_claims(lake: Path) -> None:
     with controller(lake, 1, at_once=False, **settings) as one, controller(lake, 2, at_once=False, **settings) as two:
         for made in (one, two):
             made.expect_vacancy(1, ended=True)
-        active = eventually(lambda: (topic_names(one), one)[1]) if two.epoch < 0 else two
-        assert active.is_active
+        (active,) = wait_for(lambda: [made for made in (one, two) if made.is_active])
+        assert eventually(lambda: topic_names(active)) == set()
         assert MetadataLog.open(lake).epoch == 2
 
 

@@ -40,6 +40,8 @@ def mcp(context: click.Context, call: Call, sources: tuple[str, ...], *, timeout
     """
     from kraftlake.runtime.extras import require
 
+    if "-" in sources:
+        raise click.UsageError("stdin and stdout carry the protocol: name a file, a folder, a lake or a quorum.")
     require("mcp", "Servers for agents")
     from kraftlake.cli.agents.answering import AnswerLimits
     from kraftlake.cli.agents.mcp_server import serve, server_of, tools_of

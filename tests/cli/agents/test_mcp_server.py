@@ -99,5 +99,6 @@ def test_an_answer_that_takes_too_long_is_ended() -> None:
 
 def test_a_missing_package_and_a_missing_source_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nowhere does not exist" in fault("mcp", "nowhere")
+    assert fault("mcp", "-", code=2).startswith("stdin and stdout carry the protocol: name a file")
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "mcp")
     assert fault("mcp", LOG) == "Servers for agents need the package mcp: pip install 'kraftlake[mcp]'"

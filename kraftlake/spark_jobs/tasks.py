@@ -19,7 +19,7 @@ from kraftlake.runtime import __version__
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, UsageError
 from kraftlake.spark_jobs.executor_environment import lend_store_access
 from kraftlake.spark_jobs.source_faults import in_one_sentence
-from kraftlake.spark_jobs.stream_faults import worded
+from kraftlake.spark_jobs.stream_faults import server_gone, worded
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Part
 from kraftlake.tables.shards.faults import raise_first
 from kraftlake.tables.shards.results import Results, result_of
@@ -188,7 +188,10 @@ def telling_faults(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _few_tries(spark: SparkSession) -> Iterator[None]:
-    """Have a client of Connect try for seconds to reach its server, and not for pyspark's ten minutes."""
+    """Have a client of Connect try for seconds to reach its server, and not for pyspark's ten minutes.
+
+    It stays so where the server is gone: the end of the process asks it once more.
+    """
     client = spark.client if is_remote(spark) else None
     if client is None or any(policy.max_retries == _TRIES for policy in client.get_retry_policies()):
         yield
@@ -202,4 +205,5 @@ def _few_tries(spark: SparkSession) -> Iterator[None]:
             warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
             yield
     finally:
-        client.set_retry_policies(before)
+        if not server_gone(sys.exception()):
+            client.set_retry_policies(before)

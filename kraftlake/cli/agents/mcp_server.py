@@ -75,7 +75,7 @@ def serve(server: Server[Any]) -> None:
 
 def _named(tool: CommandTool, arguments: dict[str, Any]) -> list[str]:
     """The sources that a call names, in order."""
-    values = (value if isinstance(value, list) else [value] for value in arguments.values())
+    values = [value if isinstance(value, list) else [value] for value in arguments.values()]
     return [source for source in tool.sources if any(source in value for value in values)]
 
 

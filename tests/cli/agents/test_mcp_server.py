@@ -17,7 +17,7 @@ from kraftlake.cli.agents.command_tool import COMMANDS
 from kraftlake.cli.agents.mcp_server import server_of, tools_of
 from kraftlake.cli.application import application
 from kraftlake.runtime import extras
-from tests.cli.running import DIRECTORY, fault, run
+from tests.cli.running import DIRECTORY, TORN, fault, run
 
 LOG = str(DIRECTORY)
 INCIDENT: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -62,6 +62,20 @@ def test_an_incident_from_a_process_of_its_own() -> None:
         printed = run(command, *words, code=3 if name == "doctor" else 0).stdout
         lines = [json.loads(line) for line in printed.splitlines()]
         assert lines == (form["rows"] if "rows" in form else [form["answer"]])
+
+
+def test_each_source_of_a_call_has_its_end() -> None:
+    torn = str(TORN)
+
+    async def ask() -> list[Any]:
+        async with Client(server_of(tools_of(application.commands, [LOG, torn]), AnswerLimits())) as client:
+            calls = (("drift", {"source": torn, "other": LOG}), ("verify", {"source": torn}))
+            return [(await client.call_tool(*call)).structured_content["sources"] for call in calls]
+
+    both, one = asyncio.run(ask())
+    assert [*both] == [LOG, torn]
+    assert both[LOG] == END
+    assert one == {torn: both[torn]}
 
 
 def test_secrets_are_redacted() -> None:

@@ -13,8 +13,6 @@ from kraftlake.cli.options.parameters import OUTPUT, regular_file
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.bundle_view import show_bundle, show_contents
 
-_MAX_ANSWER = 1 << 30
-
 
 @command("What can be handed over of a log, without secrets and names?")
 @option("-o", "--file", "file", type=OUTPUT, help="The bundle, a .tar.gz. Without it, the contents are listed alone.")
@@ -40,10 +38,10 @@ def bundle(
 ) -> None:
     """Write the log of SOURCE and its snapshots as Kafka's own files, to hand over to others.
 
-    SCRAM salts and keys, what delegation tokens say, and the values of sensitive and unknown configs are blanked. With
-    --pseudonyms the names of topics, principals, hosts, racks, clients, groups and transactions are replaced too, in
-    ACLs, quotas and configs as well, each by the same pseudonym everywhere; KEY stays with you. Offsets, times, ids,
-    ports and listeners stay, and so does the cluster's id. The contents are listed first.
+    SCRAM salts and keys, the principals of delegation tokens, and the values of sensitive and unknown configs are
+    blanked. With --pseudonyms the names of topics, principals, hosts, racks, clients, groups and transactions are
+    replaced too, in ACLs, quotas and configs as well, each by the same pseudonym everywhere; KEY stays with you.
+    Offsets, times, ids, ports and listeners stay, and so does the cluster's id. The contents are listed first.
 
     The bundle is a SOURCE of every command, and unpacked a log directory that a controller of Kafka starts on.
 
@@ -102,7 +100,7 @@ def translate(call: Call, key_file: str, file: str | None) -> None:  # noqa: ARG
 
     _, names = read_key(key_file)
     try:
-        text = sys.stdin.read(_MAX_ANSWER) if file in (None, "-") else Path(file).read_text("utf-8")
+        text = sys.stdin.read() if file in (None, "-") else Path(file).read_text("utf-8")
     except (OSError, ValueError) as fault:
         raise click.ClickException(f"{file or 'stdin'} can't be read as text: {fault}") from None
     sys.stdout.write(translated(text, names))

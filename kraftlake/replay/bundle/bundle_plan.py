@@ -12,9 +12,9 @@ from kraftlake.image.kafka_names import PatternType
 from kraftlake.kafka_files.faults import TornTail
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage, VotersRecord
+from kraftlake.records.log_record import LogRecord, log_records
 from kraftlake.records.metadata_records import AccessControlEntryRecord, RegisterBrokerRecord
 from kraftlake.records.schema import Names
-from kraftlake.records.serde import decode_value, read_frame, record_type
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.bundle.pseudonyms import Pseudonyms
 from kraftlake.replay.bundle.rewriting import Rewriter, kind_of_resource
@@ -25,7 +25,6 @@ from kraftlake.replay.reading.replay_base import readable_batches, usable_snapsh
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError
 
 _PROGRESS_RECORDS: Final = 10_000
-_SEEN: Final = frozenset({RegisterBrokerRecord.API_KEY, AccessControlEntryRecord.API_KEY})
 
 
 @attrs.frozen(kw_only=True)
@@ -37,7 +36,6 @@ class BundlePlan:
     sentences. `node_id` and `directory_id` are the last leader's, whose directory the bundle is.
     """
 
-    source: str
     cluster_id: str | None
     start_offset: int
     end_offset: int
@@ -108,7 +106,6 @@ def plan_bundle(
     if pseudonyms is not None:
         survey.make(pseudonyms)
     return BundlePlan(
-        source=source.path,
         cluster_id=source.cluster_id,
         start_offset=reader.start_offset,
         end_offset=reader.end_offset,
@@ -153,9 +150,9 @@ class _Survey:
         start, reported = self._source.start_offset, 0
         total = self._source.end_offset - start
         for batch in _batches(self._source, lenient=self._lenient, lost=self._lost):
-            self._read(batch)
-            for index, value in enumerate(batch.values):
-                self.records[_type_of(batch, index, value)] += 1
+            for record in log_records(batch):
+                self._read(record)
+                self.records[record.type] += 1
             if batch.last_offset - start >= reported + _PROGRESS_RECORDS:
                 reported = batch.last_offset - start
                 self._progress("reading", reported, total)
@@ -167,7 +164,8 @@ class _Survey:
             self._fault(damage)
             return False
         for batch in snapshot.batches():
-            self._read(batch)
+            for record in log_records(batch):
+                self._read(record)
         return True
 
     def make(self, pseudonyms: Pseudonyms) -> None:
@@ -186,33 +184,24 @@ class _Survey:
         }
         return {kind: count for kind, count in sorted(counts.items()) if count}
 
-    def _read(self, batch: RecordBatch) -> None:
-        self.rewriter.batch(batch)
-        for index, value in enumerate(batch.values):
-            if not batch.control:
-                if read_frame(value)[0] in _SEEN:
-                    self._see_record(decode_value(value).message)
-            elif batch.control_types[index] in (LeaderChangeMessage.API_KEY, VotersRecord.API_KEY):
-                self._see_quorum(batch.messages()[index].message)
+    def _read(self, record: LogRecord) -> None:
+        self.rewriter.message(record)
+        match record.message:
+            case LeaderChangeMessage() as change:
+                self.node_id = change.leader_id
+            case VotersRecord() as voters:
+                self._of_voters = {voter.voter_id: voter.voter_directory_id for voter in voters.voters}
+            case RegisterBrokerRecord(log_dirs=(directory,)) as broker:
+                self._of_brokers[broker.broker_id] = directory
+            case AccessControlEntryRecord(pattern_type=PatternType.PREFIXED) as acl:
+                kind, name = kind_of_resource(acl), acl.resource_name
+                if kind is Names.PRINCIPAL:
+                    kind, name = Names.USER, name.partition(":")[2] or name
+                self._prefixes[kind].add(name)
 
     def _see(self, kind: Names, name: str) -> str:
         self._found[kind].add(name)
         return name
-
-    def _see_record(self, record: Any) -> None:
-        if isinstance(record, RegisterBrokerRecord) and len(record.log_dirs) == 1:
-            self._of_brokers[record.broker_id] = record.log_dirs[0]
-        elif isinstance(record, AccessControlEntryRecord) and record.pattern_type == PatternType.PREFIXED:
-            kind, name = kind_of_resource(record), record.resource_name
-            if kind is Names.PRINCIPAL:
-                kind, name = Names.USER, name.partition(":")[2] or name
-            self._prefixes[kind].add(name)
-
-    def _see_quorum(self, record: Any) -> None:
-        if isinstance(record, LeaderChangeMessage):
-            self.node_id = record.leader_id
-        elif isinstance(record, VotersRecord):
-            self._of_voters = {voter.voter_id: voter.voter_directory_id for voter in record.voters}
 
     @property
     def directory_id(self) -> Uuid:
@@ -232,9 +221,3 @@ def _batches(source: LogSource, *, lenient: bool, lost: Any = None) -> Iterator[
     first, last = source.start_offset, source.end_offset - 1
     skip = (lost or (lambda *_: None)) if lenient else None
     return readable_batches(source.reader, first, last, skip)
-
-
-def _type_of(batch: RecordBatch, index: int, value: bytes) -> str:
-    if batch.control:
-        return record_type(True, batch.control_types[index], int.from_bytes(value[:2], "big"))
-    return record_type(False, *read_frame(value))

@@ -63,7 +63,7 @@ class Pseudonyms:
     def check_new(self, names: Iterable[str]) -> None:
         """Raise UsageError for a pseudonym that is a name in the log already."""
         for name in names:
-            if _MADE.fullmatch(name) and name in self.made:
+            if name in self.made:
                 raise UsageError(f"The pseudonym {name} is a name in the log: make the pseudonyms by another key.")
 
     def _hashed(self, kind: Names, name: str) -> str:

@@ -11,6 +11,7 @@ import attrs
 
 from kraftlake.image.kafka_names import ResourceType
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.log_record import LogRecord, log_records
 from kraftlake.records.metadata_records import (
     AccessControlEntryRecord,
     ConfigRecord,
@@ -62,27 +63,30 @@ class Rewriter:
 
     def batch(self, batch: RecordBatch) -> RecordBatch:
         """The batch as it is handed over: the same offsets, times and types, but for unknown ones."""
-        values = [
-            self._value(batch, index, value, message.message, message.version)
-            for index, (value, message) in enumerate(zip(batch.values, batch.messages(), strict=True))
-        ]
-        return attrs.evolve(batch, values=tuple(values))
+        records = zip(batch.values, log_records(batch), strict=True)
+        return attrs.evolve(batch, values=tuple([self._value(value, record) for value, record in records]))
 
-    def _value(self, batch: RecordBatch, index: int, value: bytes, message: Any, version: int) -> bytes:
-        if isinstance(message, UnknownRecord):
-            offset = batch.base_offset + index
-            if batch.control or not self.lenient:
-                raise UnknownRecordError(
-                    f"Offset {offset}: a record of type {message.api_key} and version {message.version} is unknown, "
-                    "and so are its secrets: --lenient leaves a NoOpRecord in its place, but for a control record.",
-                    offset=offset,
-                )
-            self.unknown_records += 1
-            return encode_value(NoOpRecord(), 0)
-        made = self._struct(message)
-        if made is message:
+    def message(self, record: LogRecord) -> Any:
+        """The message of a record as it is handed over; the same object where nothing is to be replaced."""
+        message = record.message
+        if not isinstance(message, UnknownRecord):
+            return self._struct(message)
+        if record.control or not self.lenient:
+            raise UnknownRecordError(
+                f"Offset {record.offset}: a record of type {message.api_key} and version {message.version} is unknown, "
+                "and so are its secrets: --lenient leaves a NoOpRecord in its place, but for a control record.",
+                offset=record.offset,
+            )
+        self.unknown_records += 1
+        return NoOpRecord()
+
+    def _value(self, value: bytes, record: LogRecord) -> bytes:
+        made = self.message(record)
+        if made is record.message:
             return value
-        return encode_control(made)[1] if batch.control else encode_value(made, version)
+        if record.control:
+            return encode_control(made)[1]
+        return encode_value(made, 0 if isinstance(record.message, UnknownRecord) else record.version)
 
     def _struct(self, struct: Any) -> Any:
         changed: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import Argument, Command, Group, Option, argument, option
-from kraftlake.cli.options.observing import METRICS_ADDRESS, metrics_at
+from kraftlake.cli.options.observing import metrics_at, metrics_parameters
 from kraftlake.cli.options.parameters import LAKE, MOMENT, CountParameter
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.output.form_rows import lakes_of
@@ -98,16 +98,7 @@ def _parameters() -> list[click.Parameter]:
             metavar="URL",
             help="The Spark cluster that does it, such as spark://HOST:7077; by default this machine alone.",
         ),
-        Option(
-            ["--metrics"],
-            type=METRICS_ADDRESS,
-            help="With processing-time: serve /metrics of the stream for Prometheus, /healthz and /readyz there.",
-        ),
-        Option(
-            ["--insecure-metrics"],
-            is_flag=True,
-            help="Allow an address of --metrics that other machines reach: it has neither TLS nor logins.",
-        ),
+        *metrics_parameters("With processing-time: "),
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftlake.cli.options.command import option
+from kraftlake.cli.options.command import Option, option
 from kraftlake.cli.options.parameters import ParsedParameter
 from kraftlake.cli.options.shared import Decorator, together
 from kraftlake.runtime.errors import UsageError
@@ -26,18 +26,21 @@ METRICS_ADDRESS = ParsedParameter("address", _address, shown="[HOST:]PORT")
 
 def metrics_options(when: str = "") -> Decorator:
     """The options for an endpoint of metrics; `when` begins their help."""
-    return together(
-        option(
-            "--metrics",
-            type=METRICS_ADDRESS,
-            help=f"{when}serve /metrics for Prometheus, /healthz and /readyz there; at 127.0.0.1 without HOST.",
-        ),
-        option(
-            "--insecure-metrics",
-            is_flag=True,
-            help="Allow an address of --metrics that other machines reach: it has neither TLS nor logins.",
-        ),
-    )
+    return together(*(option(name, **declared) for name, declared in _declared(when).items()))
+
+
+def metrics_parameters(when: str) -> list[Option]:
+    """The same for a command that is made without decorators."""
+    return [Option([name], **declared) for name, declared in _declared(when).items()]
+
+
+def _declared(when: str) -> dict[str, dict[str, Any]]:
+    served = "serve /metrics for Prometheus, /healthz and /readyz there; at 127.0.0.1 without HOST."
+    exposed = "Allow an address of --metrics that other machines reach: it has neither TLS nor logins."
+    return {
+        "--metrics": {"type": METRICS_ADDRESS, "help": f"{when}{served}"},
+        "--insecure-metrics": {"is_flag": True, "help": exposed},
+    }
 
 
 def metrics_at(metrics: MetricsAddress | None, *, insecure: bool) -> MetricsAddress | None:

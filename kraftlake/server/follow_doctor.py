@@ -15,6 +15,7 @@ from kraftlake.runtime.process_setup import collect_garbage
 from kraftlake.server.cluster_follower import ClusterFollower
 from kraftlake.server.cluster_status import ClusterStatus
 from kraftlake.server.notices.notifier import Notifier
+from kraftlake.server.notices.outbox import identity
 
 SHARE: Final = 0.1
 """The share of one core's time that the checks take at most, of all clusters together."""
@@ -99,15 +100,15 @@ class FollowDoctor:
         return (time.thread_time() - cpu) * (1 / share - 1)
 
     def _take(self, status: ClusterStatus, findings: Forms, offset: int) -> None:
-        before = {(one["check"], one["severity"]) for one in status.findings or ()}
-        now = {(one["check"], one["severity"]) for one in findings}
+        before = {identity(one): one for one in status.findings or ()}
         for one in findings:
-            if (one["check"], one["severity"]) not in before:
+            if identity(one) not in before:
                 tell = self._log.info if one["severity"] == "info" else self._log.warning
                 facts = {name: one[name] for name in ("check", "severity", "sentence")}
                 tell("finding", cluster=status.name, **facts)
-        for check, severity in sorted(before - now):
-            self._log.info("finding_cleared", cluster=status.name, check=check, severity=severity)
+        for key in sorted(before.keys() - set(map(identity, findings))):
+            one = before[key]
+            self._log.info("finding_cleared", cluster=status.name, check=one["check"], severity=one["severity"])
         status.findings = findings
         for notifier in self._notifiers:
             notifier.offer(status.name, findings, offset=offset, timestamp=status.timestamp)

@@ -20,10 +20,15 @@ Form = dict[str, Any]
 """A finding as `kraftlake doctor --json` has it."""
 
 
+def identity(finding: Form) -> str:
+    """What makes a finding the same one later: its check and severity."""
+    return f"{finding['check']}/{finding['severity']}"
+
+
 class Outbox:
     """The queue of one receiver, for any thread. What `offer` and `delivered` return from is on the disk.
 
-    A notice has the findings of a cluster that have appeared and cleared since the notice before. A finding is told by
+    A notice has the findings of a cluster that have appeared and cleared since the notice before. A finding is known by
     its check and severity. While LIMIT notices wait none is added: the next one that has room then has the difference
     to the last one, so that no lasting finding is lost.
     """
@@ -49,7 +54,7 @@ class Outbox:
 
         Raises EnvironmentFaultError where the file can't be written; nothing is added then.
         """
-        now = {f"{one['check']}/{one['severity']}": one for one in findings}
+        now = {identity(one): one for one in findings}
         with self._lock:
             before = self._known.get(cluster, {})
             appeared = [one for key, one in now.items() if key not in before]

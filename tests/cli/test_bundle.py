@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from click.testing import CliRunner
 
 from kraftlake.cli.application import application
-from tests.cli.running import DIRECTORY, TORN, fault, run, run_json
+from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run, run_json
 
 
 def test_a_bundle_is_listed_written_and_asked_and_its_answer_translated(tmp_path: Path) -> None:
@@ -66,3 +68,13 @@ def test_bad_input_is_one_sentence_and_writes_nothing(tmp_path: Path) -> None:
     assert "can't be read" in run("translate", key, code=1).stderr
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
     assert taken.read_text() == "mine"
+
+
+def test_a_disk_that_refuses_leaves_nothing_of_a_bundle(tmp_path: Path) -> None:
+    """No file may have more than 20,000 bytes: the log's is larger."""
+    bundle = tmp_path / "b.tar.gz"
+    command = ["prlimit", "--fsize=20000", sys.executable, "-m", "kraftlake.cli", "bundle", str(DIRECTORY)]
+    done = subprocess.run([*command, "-o", str(bundle), "--yes"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {bundle} can't be written: File too large.\n"
+    assert [*tmp_path.iterdir()] == []

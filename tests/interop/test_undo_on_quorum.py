@@ -101,15 +101,21 @@ def replicas_of(client: AdminClient, topic: str) -> tuple[list[int], list[int]]:
     return partition.replicas, sorted(partition.isrs)
 
 
+def moved(nodes: Nodes, admin: KafkaAdmin, topic: str, size: int, *, replicas: list[int], to: list[int]) -> int:
+    """Make a topic with records, and move it; returns the offset before the move."""
+    create(nodes[1].admin, topic, replicas)
+    fill(brokers_of(nodes), topic, size)
+    then = opened(nodes).end_offset - 1
+    admin.move(topic, 0, *to)
+    wait_for(lambda: admin.moving() == 0)
+    return then
+
+
 def test_a_move_has_a_throttle_which_goes_at_the_end_also_after_a_kill(
     nodes: Nodes, admin: KafkaAdmin, tmp_path: Path
 ) -> None:
     client = nodes[1].admin
-    create(client, "moved", [1, 2])
-    fill(brokers_of(nodes), "moved", 3_000_000)
-    then = opened(nodes).end_offset - 1
-    admin.move("moved", 0, 3, 2)
-    wait_for(lambda: admin.moving() == 0)
+    then = moved(nodes, admin, "moved", 3_000_000, replicas=[1, 2], to=[3, 2])
     before = throttles(client, "moved")
     journal = tmp_path / "journal"
     undo = (
@@ -139,11 +145,7 @@ def test_a_broker_that_a_partition_moves_to_and_that_is_gone_is_named(
     nodes: Nodes, admin: KafkaAdmin, tmp_path: Path
 ) -> None:
     client = nodes[1].admin
-    create(client, "waits", [3, 1])
-    fill(brokers_of(nodes), "waits", 2_000_000)
-    then = opened(nodes).end_offset - 1
-    admin.move("waits", 0, 2, 1)
-    wait_for(lambda: admin.moving() == 0)
+    then = moved(nodes, admin, "waits", 2_000_000, replicas=[3, 1], to=[2, 1])
     undo = (
         "undo", quorum_of(nodes), "--to", then, "--topic", "waits", "--assignments", "--throttle", 100_000, "--apply",
         "--yes", "--journal", tmp_path / "journal",

@@ -344,7 +344,8 @@ def _parse_scram(path: str, names: list[str]) -> Thing:
     if len(names) != 2:
         raise _malformed(path, "scram")
     if names[1] not in _MECHANISMS:
-        raise UsageError(f"{path!r}: {names[1]!r} is no mechanism: these are {', '.join(_MECHANISMS)}.")
+        known = ", ".join(name for name, number in _MECHANISMS.items() if number)
+        raise UsageError(f"{path!r}: {names[1]!r} is no mechanism: these are {known}.")
     return Thing("scram", (names[0], _MECHANISMS[names[1]]))
 
 

@@ -27,6 +27,13 @@ _WHAT_IF = (
     "which of them are `recovering`. `eachBroker` and `eachRack` are null unless asked for; their `offline`, "
     "`underMinIsr` and `recovering` are what the loss adds. Lists are sorted."
 )
+_CAN = (
+    "One object: the answer for any host, `*`, or for that of `--host`, its deciding `acl` (as in `image`, with its "
+    "id; null where none decides) or `rule`, and in `exceptions` the hosts with another answer. With `--why` `acls` "
+    "has each ACL of the resource with its `effect`. With `--who` it is a line for each principal and host, with "
+    "`--changes` for each change of the answer: the record as of `blame`, null where the log begins, and the answer "
+    "from there on."
+)
 _REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
 _CHANGES = (
     "One object: the epoch of the claim, the last offset, and a result for each thing, with the controller's error "
@@ -41,6 +48,7 @@ COMMANDS = (
     ("replay SOURCE", "replay L --broker 2 --from 403 --to 458", _REPLAY),
     ("metrics SOURCE", "metrics L --at-offset 458", "One object: the controller's counts."),
     ("blame SOURCE THING", "blame L broker/3/fenced --at-offset 458", "A line for each record, the newest last."),
+    ("can SOURCE PRINCIPAL OPERATION RESOURCE NAME", "can L User:p581 alter-configs topic fixed-a", _CAN),
     ("bisect SOURCE CONDITION", "bisect L 'offline_partitions > 5'", "One object: the first offset at which it holds."),
     ("doctor SOURCE", "doctor L --at-offset 458", "One object: the findings, the most severe first."),
     ("quorum DIRECTORY…", "quorum L", "One object: the nodes, and whether they can elect a leader."),

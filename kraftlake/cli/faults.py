@@ -21,7 +21,7 @@ from kraftlake.cli.output.terminal import wants_colour
 from kraftlake.cli.output.theme import Style, painted
 
 UNHEALTHY = 3
-"""Exit code where the answer is complete and something is wrong: of `doctor`, `quorum`, `drift` and `undo`."""
+"""Exit code where the answer is whole and something is wrong, or denied: `doctor`, `quorum`, `drift`, `undo`, `can`."""
 INTERRUPTED = 130
 READER_LEFT = 141
 _ONE_REQUEST_SECONDS = 0.5
@@ -124,8 +124,8 @@ def exit_code_of(run: Callable[[], object]) -> int:
     """Run a command and print its error on stderr; returns the exit code.
 
     0 done, 1 the source is unsound or the request can't be met, 2 the command line is wrong, 3 (`doctor`, `quorum`,
-    `drift`, `undo --apply`) something is wrong with the cluster, or differs, 130 interrupted, 129 and 143 hung up and
-    terminated, 141 the reader of stdout closed it (all silent, as other programs do).
+    `drift`, `undo --apply`, `can`) something is wrong with the cluster, differs, or is denied, 130 interrupted, 129 and
+    143 hung up and terminated, 141 the reader of stdout closed it (all silent, as other programs do).
     """
     from kraftlake.runtime.errors import KraftlakeError, sentence_of
 

@@ -59,17 +59,21 @@ class AclCache:
         by_place = self._by_place.insert(place, at_place) if at_place else self._by_place.remove(place)
         return AclCache(self.by_id.remove(acl_id), by_place, self._longest_prefix)
 
-    def matching(self, resource_type: int, resource_name: str) -> Iterator[StandardAcl]:
-        """Return the ACLs that match a resource: by its name, by a prefix of its name, by the wildcard."""
+    def matching(self, resource_type: int, resource_name: str) -> Iterator[_Acls]:
+        """Return the ACLs that match a resource, place by place in the order in which Kafka searches them.
+
+        These are its name, the prefixes of its name from the longest to the shortest, and the wildcard.
+        """
         places = [(resource_type, int(PatternType.LITERAL), resource_name)]
+        longest = min(len(resource_name), self._longest_prefix)
+        prefixes = (resource_name[:length] for length in range(longest, -1, -1))
+        places += [(resource_type, int(PatternType.PREFIXED), prefix) for prefix in prefixes]
         if resource_name != WILDCARD:
             places.append((resource_type, int(PatternType.LITERAL), WILDCARD))
-        lengths = range(min(len(resource_name), self._longest_prefix) + 1)
-        places += [(resource_type, int(PatternType.PREFIXED), resource_name[:length]) for length in lengths]
         for place in places:
             at_place = self._by_place.get(place)
             if at_place is not None:
-                yield from at_place.values()
+                yield at_place
 
 
 def _place_of(acl: StandardAcl) -> _Place:

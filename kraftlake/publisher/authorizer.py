@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -13,6 +13,7 @@ from kraftlake.image.acls_image import StandardAcl
 from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.publisher.acl_cache import WILDCARD, AclCache
+from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.runtime.errors import KraftlakeError, UsageError
@@ -44,11 +45,12 @@ class Action:
 
 @attrs.frozen(kw_only=True)
 class Decision:
-    """Whether an action is allowed, and the reason: the deciding ACL, or the rule as text."""
+    """Whether an action is allowed, and the reason: the deciding ACL with its id, or the rule as text."""
 
     allowed: bool
     rule: str
     acl: StandardAcl | None = None
+    acl_id: Uuid | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -95,31 +97,51 @@ class StandardAuthorizer(MetadataPublisher):
         """The current ACLs."""
         return self._acls
 
+    @property
+    def super_users(self) -> frozenset[str]:
+        """The principals that are allowed everything."""
+        return self._config.super_users
+
+    @classmethod
+    def of(cls, acls: Iterable[tuple[Uuid, StandardAcl]], config: AuthorizerConfig | None = None) -> StandardAuthorizer:
+        """Return an authorizer with some ACLs by their ids."""
+        authorizer = cls(config)
+        authorizer._acls = AclCache.of(dict(acls))
+        authorizer.ready = True
+        return authorizer
+
     def authorize(self, principal: str, host: str, action: Action) -> Decision:
         """Decide whether `principal` (`Type:name`) is allowed the action from `host`, an IP address.
 
-        Raises UsageError if the resource's pattern type is not LITERAL, AuthorizerNotReadyError before the ACLs are
-        loaded.
+        Where several ACLs decide, the decision has the one that Kafka names in the log of its authorizer. Raises
+        UsageError if the resource's pattern type is not LITERAL, AuthorizerNotReadyError before the ACLs are loaded.
         """
-        if action.pattern_type != PatternType.LITERAL:
-            raise UsageError(f"Only one literal resource can be asked for, not {action.resource_name!r} as a pattern.")
+        _check_literal(action)
         if principal in self._config.super_users:
             return Decision(allowed=True, rule="super user")
         if not self.ready:
             raise AuthorizerNotReadyError("The ACLs are not loaded yet; try again.")
         allowing, found = None, False
-        for acl in self._acls.matching(action.resource_type, action.resource_name):
+        for at_place in self._acls.matching(action.resource_type, action.resource_name):
             found = True
-            if not _concerns(acl, principal, host, action.operation):
-                continue
-            if acl.permission_type != AclPermissionType.ALLOW:
-                return Decision(allowed=False, rule="ACL", acl=acl)
-            allowing = acl
+            deciding = [item for item in at_place.items() if _concerns(item[1], principal, host, action.operation)]
+            denying = [item for item in deciding if item[1].permission_type != AclPermissionType.ALLOW]
+            if denying:
+                acl_id, acl = min(denying, key=_order)
+                return Decision(allowed=False, rule="ACL", acl=acl, acl_id=acl_id)
+            if deciding:
+                allowing = max(deciding, key=_order)
         if allowing is not None:
-            return Decision(allowed=True, rule="ACL", acl=allowing)
+            return Decision(allowed=True, rule="ACL", acl=allowing[1], acl_id=allowing[0])
         if found:
             return Decision(allowed=False, rule="no ACL of the resource allows it")
         return Decision(allowed=self._config.allow_everyone_if_no_acl_found, rule="the resource has no ACL")
+
+    def acls_of(self, action: Action) -> Iterator[tuple[Uuid, StandardAcl]]:
+        """Yield the ACLs of the action's resource with their ids, in the order in which Kafka searches them."""
+        _check_literal(action)
+        for at_place in self._acls.matching(action.resource_type, action.resource_name):
+            yield from sorted(at_place.items(), key=_order)
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Apply the changed ACLs; after a snapshot, replace all."""
@@ -135,12 +157,35 @@ class StandardAuthorizer(MetadataPublisher):
         self.ready = True
 
 
+def _check_literal(action: Action) -> None:
+    if action.pattern_type != PatternType.LITERAL:
+        raise UsageError(f"Only one literal resource can be asked for, not {action.resource_name!r} as a pattern.")
+
+
+def _order(item: tuple[Uuid, StandardAcl]) -> tuple[int, bytes, bytes, int, bytes]:
+    """Kafka's order of the ACLs of one place. Source: org.apache.kafka.metadata.authorizer.StandardAcl.compareTo."""
+    acl_id, acl = item
+    principal, host = (text.encode("utf-16-be", "surrogatepass") for text in (acl.principal, acl.host))
+    return acl.operation, principal, host, acl.permission_type, bytes(acl_id)
+
+
 def _concerns(acl: StandardAcl, principal: str, host: str, operation: int) -> bool:
     """Whether an ACL of the resource matches the principal, host and operation."""
-    if acl.principal not in (principal, WILDCARD_PRINCIPAL):
-        return False
-    if acl.host not in (WILDCARD, host) and not is_in_range(host, acl.host):
-        return False
+    return is_of_principal(acl, principal) and is_of_host(acl, host) and is_of_operation(acl, operation)
+
+
+def is_of_principal(acl: StandardAcl, principal: str) -> bool:
+    """Whether an ACL is about a principal, or about all."""
+    return acl.principal in (principal, WILDCARD_PRINCIPAL)
+
+
+def is_of_host(acl: StandardAcl, host: str) -> bool:
+    """Whether an ACL is about a host: about all, this text, or a range that the address is in."""
+    return acl.host in (WILDCARD, host) or is_in_range(host, acl.host)
+
+
+def is_of_operation(acl: StandardAcl, operation: int) -> bool:
+    """Whether an ACL is about an operation, or implies it."""
     if acl.operation == AclOperation.ALL:
         return True
     if acl.permission_type == AclPermissionType.ALLOW and operation in _IMPLIED_BY:

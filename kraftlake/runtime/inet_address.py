@@ -47,6 +47,13 @@ def inet_address(text: str) -> bytes | None:
     return None if percent else address[len(_MAPPED_PREFIX) :]
 
 
+def address_text(address: bytes) -> str:
+    """The text of an address of 4 or 16 bytes, which brokers compare. Source: java.net.InetAddress.getHostAddress."""
+    if len(address) == _IPV4_BYTES:
+        return ".".join(map(str, address))
+    return ":".join(f"{address[at] << 8 | address[at + 1]:x}" for at in range(0, _IPV6_BYTES, 2))
+
+
 def _ipv4(text: str) -> bytes | None:
     numbers = text.split(".")
     if len(text) > _LONGEST_IPV4 or len(numbers) > _IPV4_BYTES or not all(map(_DIGITS.fullmatch, numbers)):

@@ -117,6 +117,7 @@ LISTINGS = {
     "drift": Listing(("drift", DIRECTORY, DIRECTORY, "--at", 260, "--other-at", 4639), changes, code=3),
     "events": Listing(("events", DIRECTORY, "--to", 300)),
     "blame": Listing(("blame", DIRECTORY, "topic/elr-a/partition/0", "--all")),
+    "can": Listing(("can", DIRECTORY, "--who", "create", "cluster")),
     "bisect": Listing(("bisect", DIRECTORY, "offline_partitions > 0", "--from", 220, "--to", 240)),
     "what-if": Listing(("what-if", DIRECTORY, "--at", 4592, "--lose-broker", 3, "--restart", 3), stages),
     "local-changes": Listing(("local-changes", DIRECTORY, "--broker", 1, "--from", 4000), of_broker),

@@ -67,7 +67,7 @@ import org.apache.kafka.server.quota.QuotaType;
  * What a Kafka broker answers its requests from, behind a line protocol: a word and a JSON object, apart by a tab, a
  * line on stdin; one JSON object with "answer" a line on stdout.
  *
- *   authorize  decisions of StandardAuthorizer: its ACLs, its configuration, requests
+ *   authorize  decisions of StandardAuthorizer: its ACLs, its configuration, requests; with the deciding ACL's number
  *   quotas     limits of ClientQuotaManager: changes, then who asks
  *   cache      answers of KRaftMetadataCache: an image's records in base64, and what is asked
  *   ranges     for each host and pattern: whether CidrUtils takes the pattern, and whether the host lies in it
@@ -192,17 +192,20 @@ public class KafkaPublishers {
         configs.put("allow.everyone.if.no.acl.found", request.get("everyone").asText());
         authorizer.configure(configs);
         Map acls = new HashMap();
+        Map numbers = new HashMap();
         int number = 0;
         for (Iterator a = request.get("acls").iterator(); a.hasNext(); ) {
             JsonNode acl = (JsonNode) a.next();
-            acls.put(new Uuid(0L, 100 + number++), new StandardAcl(
+            StandardAcl made = new StandardAcl(
                 ResourceType.fromCode((byte) acl.get("resourceType").asInt()),
                 acl.get("resourceName").asText(),
                 PatternType.fromCode((byte) acl.get("patternType").asInt()),
                 acl.get("principal").asText(),
                 acl.get("host").asText(),
                 AclOperation.fromCode((byte) acl.get("operation").asInt()),
-                AclPermissionType.fromCode((byte) acl.get("permissionType").asInt())));
+                AclPermissionType.fromCode((byte) acl.get("permissionType").asInt()));
+            numbers.put(made, Integer.valueOf(number));
+            acls.put(new Uuid(0L, 100 + number++), made);
         }
         authorizer.loadSnapshot(acls);
         authorizer.completeInitialLoad();
@@ -215,10 +218,36 @@ public class KafkaPublishers {
                 PatternType.LITERAL);
             Action action = new Action(
                 AclOperation.fromCode((byte) asked.get("operation").asInt()), pattern, 1, false, false);
-            List results = authorizer.authorize(new Context(asked), Collections.singletonList(action));
-            answers.add(Boolean.valueOf(results.get(0) == AuthorizationResult.ALLOWED));
+            Context context = new Context(asked);
+            List results = authorizer.authorize(context, Collections.singletonList(action));
+            boolean allowed = results.get(0) == AuthorizationResult.ALLOWED;
+            answers.add(Arrays.asList(new Object[] {Boolean.valueOf(allowed), numbers.get(rule(authorizer, context, action))}));
         }
         return answers;
+    }
+
+    /** The ACL that the log of the authorizer names for a decision; null where none decides. */
+    static Object rule(StandardAuthorizer authorizer, Context context, Action action) throws Exception {
+        Object data = accessible(StandardAuthorizer.class.getDeclaredField("data")).get(authorizer);
+        java.util.Set superUsers = (java.util.Set) accessible(data.getClass().getDeclaredField("superUsers")).get(data);
+        if (superUsers.contains(context.principal().toString())) {
+            return null;
+        }
+        java.lang.reflect.Method find = data.getClass().getDeclaredMethod(
+            "findAclRule", new Class[] {java.util.Set.class, String.class, Action.class});
+        find.setAccessible(true);
+        java.util.Set principals = new HashSet(
+            Arrays.asList(new Object[] {context.principal(), new KafkaPrincipal("User", "*")}));
+        Object found = find.invoke(data, new Object[] {principals, context.clientAddress().getHostAddress(), action});
+        if (!found.getClass().getSimpleName().equals("MatchingAclRule")) {
+            return null;
+        }
+        return accessible(found.getClass().getDeclaredField("acl")).get(found);
+    }
+
+    static java.lang.reflect.Field accessible(java.lang.reflect.Field field) {
+        field.setAccessible(true);
+        return field;
     }
 
     static Optional entity(JsonNode change, String field, boolean user) {

@@ -202,4 +202,5 @@ def test_the_cache_finds_what_a_search_of_all_finds(
         and acl.resource_type == resource
         and (acl.resource_name in (name, "*") if acl.pattern_type == 3 else name.startswith(acl.resource_name))
     ]
-    assert sorted(map(repr, cache.matching(resource, name))) == sorted(map(repr, expected))
+    found = [acl for at_place in cache.matching(resource, name) for acl in at_place.values()]
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))

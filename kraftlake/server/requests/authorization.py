@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
 
-from kraftlake.image.kafka_names import CLUSTER_NAME, AclOperation, ResourceType
+from kraftlake.image.kafka_names import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kraftlake.publisher.authorizer import Action, StandardAuthorizer
 from kraftlake.server.requests.dispatcher import Peer
 
-"""The only resource of the type CLUSTER."""
-
-
 NOT_ASKED_FOR: Final = -(2**31)
 """The value of the authorized operations in an answer if the client did not request them."""
-_OPERATIONS: Final[Mapping[ResourceType, Sequence[AclOperation]]] = {
-    ResourceType.TOPIC: (
-        AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.DELETE,
-        AclOperation.ALTER, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
-    ),
-    ResourceType.CLUSTER: (
-        AclOperation.CREATE, AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
-        AclOperation.IDEMPOTENT_WRITE, AclOperation.ALTER, AclOperation.DESCRIBE,
-    ),
-}  # fmt: skip
-"""Supported operations. Source: org.apache.kafka.security.authorizer.AclEntry.supportedOperations."""
 
 
 @attrs.frozen
@@ -54,7 +39,7 @@ class Authorization:
 
         Source: AuthHelper.authorizedOperations.
         """
-        operations = _OPERATIONS[resource_type]
+        operations = SUPPORTED_OPERATIONS[resource_type]
         return sum(1 << int(one) for one in operations if self.allows(peer, one, resource_type, name))
 
     def operations_on_cluster(self, peer: Peer) -> int:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, Voter, VotersRecord
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from tests.histories import Draw, histories
 
 START_TIME = 1_700_000_000_000
-_MARKS = ("batch", "batch", "batch", "leader", "transaction", "long transaction", "aborted", "abandoned")
+_MARKS = ("batch", "batch", "batch", "leader", "voters", "transaction", "long transaction", "aborted", "abandoned")
 
 
 class _Log:
@@ -44,6 +44,13 @@ class _Log:
         change = LeaderChangeMessage(leader_id=3000 + self.epoch % 2)
         self._append(RecordBatch.control_of(self.offset, self.epoch, START_TIME + self.offset, [change]))
 
+    def change_voters(self) -> None:
+        self.end_batch()
+        first = 3000 + self.offset % 3
+        voters = VotersRecord(voters=tuple(Voter(voter_id=voter) for voter in range(first, first + 1 + self.epoch % 3)))
+        version = KRaftVersionRecord(k_raft_version=1)
+        self._append(RecordBatch.control_of(self.offset, self.epoch, START_TIME + self.offset, [version, voters]))
+
     def _append(self, batch: RecordBatch) -> None:
         self.batches.append(batch)
         self.offset = batch.last_offset + 1
@@ -64,10 +71,13 @@ def _lay_out(log: _Log, mark: str, records: list[ApiMessageAndVersion]) -> None:
     if mark == "abandoned":
         log.add(r.BeginTransactionRecord(), *records)
         log.change_leader()
+        log.change_voters()
         log.add(r.AbortTransactionRecord())
     log.end_batch()  # after an abort too: Kafka forgets to drop what was aborted where the batch goes on
     if mark == "leader":
         log.change_leader()
+    if mark == "voters":
+        log.change_voters()
     log.add(*records)
 
 

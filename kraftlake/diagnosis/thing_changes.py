@@ -12,10 +12,14 @@ from kraftlake.diagnosis.things import Thing
 from kraftlake.diagnosis.watched_things import FoundRecord, WatchedThings
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import CONTROL_NAMES, VotersRecord
 from kraftlake.records.metadata_records import PartitionChangeRecord, PartitionRecord
-from kraftlake.records.serde import UnknownRecord
+from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.manifest import SkippedRecord
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, decode_record, type_of
+from kraftlake.replay.log.effective_records import control_batches
 from kraftlake.replay.log.log_position import LogPosition
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of
@@ -138,8 +142,15 @@ def begins_of(source: LogSource, at: int, *, lenient: bool = False) -> Sequence[
 
 def image_after(source: LogSource, begin: int, *, lenient: bool = False) -> MetadataImage:
     """The image at an offset from `begins_of`."""
-    is_empty = begin < 0 and source.kind is not SourceKind.SNAPSHOT
-    return MetadataImage.EMPTY if is_empty else source.replay(begin, lenient=lenient).image
+    return state_after(source, begin, lenient=lenient)[0]
+
+
+def state_after(source: LogSource, begin: int, *, lenient: bool = False) -> tuple[MetadataImage, QuorumState]:
+    """The image at an offset from `begins_of`, and the state of the quorum."""
+    if begin < 0 and source.kind is not SourceKind.SNAPSHOT:
+        return MetadataImage.EMPTY, QuorumState()
+    replay = source.replay(begin, lenient=lenient)
+    return replay.image, replay.quorum
 
 
 class _Effective(NamedTuple):
@@ -161,10 +172,11 @@ class _Fold(LogPosition[tuple[FoundRecord, Any]]):
         self._reader: LogReader = source.reader
         self._newest_only = newest_only
         self._begin = begin
-        self._image = image_after(source, begin, lenient=lenient)
+        self._image, self.quorum = state_after(source, begin, lenient=lenient)
+        self._voters = [thing for thing in things if thing.kind == "voter"]
         self._delta = MetadataDelta(self._image, of_log=True)
         self._watched = WatchedThings(things, self._image)
-        states = [(thing, thing.state(self._image)) for thing in things]
+        states = [(thing, thing.state(self._image, self.quorum)) for thing in things]
         self._states = {thing: (state, thing.compared(state)) for thing, state in states}
         self._newest: dict[Thing, tuple[_Effective, Any, Any]] = {}
         """The record that changed each thing last, and the thing's states before and after."""
@@ -196,9 +208,22 @@ class _Fold(LogPosition[tuple[FoundRecord, Any]]):
         lost = self.lost
         chunks = readable_batches(self._reader, first, at, lost) if lost else chunks_of(self._reader, first, at)
         for chunk in chunks:
+            for batch in control_batches(chunk) if self._voters else ():
+                self._take_voters(batch, max(first, batch.base_offset), min(at, batch.last_offset))
             for found in self._watched.candidates(chunk):
                 if first <= found.offset <= at:
                     yield from self._taking_effect(found)
+
+    def _take_voters(self, batch: RecordBatch, first: int, last: int) -> None:
+        """Add the changes of voters by a control batch: its records take effect where they stand."""
+        for change in self.take_control(batch, first, last):
+            if not isinstance(change.message, VotersRecord):
+                continue
+            record = _Effective(
+                FoundRecord(change.offset, change.epoch, change.time, b""), change.message, change.offset, change.time
+            )
+            states = [thing.state(self._image, change.state) for thing in self._voters]
+            self._add(record, self._voters, states)
 
     def _taking_effect(self, found: FoundRecord) -> Iterator[_Effective]:
         try:
@@ -254,9 +279,13 @@ def _change(thing: Thing, record: _Effective, before: Any, after: Any) -> Change
     found = record.found
     return Change(
         thing=thing, offset=found.offset, timestamp=_or_none(found.time), epoch=found.epoch,
-        type=type_of(record.message), before=thing.value_of(before), after=thing.value_of(after),
+        type=_type_of(record.message), before=thing.value_of(before), after=thing.value_of(after),
         since=record.since, since_time=_or_none(record.since_time),
     )  # fmt: skip
+
+
+def _type_of(message: AnyMessage) -> str:
+    return CONTROL_NAMES[message.API_KEY] if isinstance(message, VotersRecord) else type_of(message)
 
 
 def _or_none(time: int) -> int | None:

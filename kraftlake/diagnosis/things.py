@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
 import attrs
 
+from kraftlake.diagnosis.thing_kinds import FORMS, KINDS, fields_of
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.configurations_image import ConfigResource
-from kraftlake.image.features_image import METADATA_VERSION
-from kraftlake.image.json_form import JsonForm, acl_json, broker_json, partition_json, scram_json
 from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.nodes.node import Subject
 from kraftlake.image.scram_image import mechanism_name
-from kraftlake.records.redaction import REDACTED, is_sensitive_config
+from kraftlake.records.metadata_records import DelegationTokenRecord, UserScramCredentialRecord
+from kraftlake.records.redaction import REDACTED, is_public, is_sensitive_config
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean
 
@@ -28,32 +29,19 @@ DEFAULT: Final = "<default>"
 _QUOTA_TYPES: Final = ("user", "client-id", "ip")
 _RESOURCE_TYPES: Final = {name: number for number, name in CONFIG_RESOURCES.items()}
 _MECHANISMS: Final = {name: number for number, name in SCRAM_MECHANISMS.items()}
-
-
-@attrs.frozen(kw_only=True)
-class _Kind:
-    """A kind of thing: the form of its paths, its keys and states in an image, and the JSON form of a state."""
-
-    form: str
-    keys: Callable[[MetadataImage], Iterable[Any]]
-    """The keys in an image; for partitions the names of their topics."""
-    look: Callable[[MetadataImage, Any], Any]
-    """The state of a key in an image; None where the image does not have the key."""
-    json: Callable[[Any], Any] = lambda state: state
-    compared: Callable[[Any], Any] = lambda state: state
-    """A value that differs between two states where their JSON forms differ, and is quickly made."""
-    fields: JsonForm | None = None
-    """The fields of a state that are things of their own."""
+_ENTITIES: Final = ("topic", "partition", "broker", "acl", "scram", "token", "voter")
+_RECORD_OF: Final = {"scram": UserScramCredentialRecord, "token": DelegationTokenRecord}
+"""The record types that say which fields of a kind of thing are secret."""
 
 
 @attrs.frozen(cache_hash=True)
 class Thing:
-    """A topic, a partition, a broker, a config, a feature, an ACL, a quota or a SCRAM credential, or one field of some.
+    """A topic, a partition, a broker, a config, … (FORMS has all kinds), or one field of some.
 
     `kind` is a key of FORMS; `key` identifies the thing among those of its kind: a topic's name, (topic, number) of a
     partition, a broker's id, (ConfigResource, name) of a config, a feature's name, an ACL's id, (ClientQuotaEntity,
-    quota) of a quota, (user, number of the mechanism) of a credential. `field` is a key of the image's JSON form; None
-    is the whole thing. `given` is the path that named it, if any.
+    quota) of a quota, (user, number of the mechanism) of a credential, a token's id, a voter's id. `field` is a key of
+    the image's JSON form; None is the whole thing. `given` is the path that named it, if any.
     """
 
     kind: str
@@ -76,9 +64,9 @@ class Thing:
         Raises UsageError for any other text.
         """
         kind, *names = path.split("/")
-        if kind not in _KINDS:
+        if kind not in KINDS:
             raise UsageError(
-                f"{path!r} names nothing: {did_you_mean(kind, _KINDS, most=1) or f'a path is one of {_forms()}.'}"
+                f"{path!r} names nothing: {did_you_mean(kind, KINDS, most=1) or f'a path is one of {_forms()}.'}"
             )
         plain = ["" if name == DEFAULT else unquote(name) for name in names]
         return attrs.evolve(_PARSERS[kind](path, plain), given=path)
@@ -89,7 +77,7 @@ class Thing:
 
         Raises UsageError for a field that it does not have.
         """
-        if subject is None or subject.kind not in _KINDS or subject.key is None:
+        if subject is None or subject.kind not in KINDS or subject.key is None:
             return None
         whole = cls(*subject)
         if field is None:
@@ -125,9 +113,12 @@ class Thing:
         """A SCRAM credential by its user and the name of its mechanism."""
         return cls("scram", (user, _MECHANISMS[mechanism]))
 
-    def state(self, image: MetadataImage) -> Any:
-        """The object in an image from which the value is made; None where the image does not have the thing."""
-        return _KINDS[self.kind].look(image, self.key)
+    def state(self, image: MetadataImage, quorum: QuorumState | None = None) -> Any:
+        """The object from which the value is made, in an image or in the quorum; None where there is no such thing."""
+        kind = KINDS[self.kind]
+        if kind.in_quorum is not None:
+            return None if quorum is None else kind.in_quorum(quorum, self.key)
+        return kind.look(image, self.key)
 
     def value(self, image: MetadataImage) -> Any:
         """The value in an image, in the form of its JSON; true for a topic. None where the image lacks the thing."""
@@ -135,29 +126,30 @@ class Thing:
 
     def value_of(self, state: Any) -> Any:
         """The value made from a state."""
-        kind = _KINDS[self.kind]
+        kind = KINDS[self.kind]
         if state is None:
             return None
         return kind.json(state) if self.field is None or kind.fields is None else kind.fields.value(state, self.field)
 
     def compared(self, state: Any) -> Any:
         """A value that differs between two states where their values differ; None for no state."""
-        kind = _KINDS[self.kind]
+        kind = KINDS[self.kind]
         if state is None:
             return None
         return kind.compared(state) if self.field is None or kind.fields is None else kind.fields.raw(state, self.field)
 
     def shown(self, value: Any) -> Any:
         """A value of this thing for display: `(redacted)` where it may be a secret."""
-        if self.kind == "scram":
-            return None if value is None else value | dict.fromkeys(value.keys() - {"iterations"}, REDACTED)
+        if self.kind in _RECORD_OF:
+            hidden = [name for name in value or () if not is_public(_RECORD_OF[self.kind], name)]
+            return None if value is None else value | dict.fromkeys(hidden, REDACTED)
         is_secret = self.kind == "config" and is_sensitive_config(self.key[0].type, self.key[1])
         return REDACTED if is_secret and value is not None else value
 
     @property
     def is_entity(self) -> bool:
-        """Whether the thing is a whole topic, partition, broker, ACL or credential, which exists or does not."""
-        return self.field is None and self.kind in ("topic", "partition", "broker", "acl", "scram")
+        """Whether the thing is a whole topic, partition, broker, …, which exists or does not."""
+        return self.field is None and self.kind in _ENTITIES
 
     @property
     def topic_name(self) -> str | None:
@@ -170,93 +162,9 @@ class Thing:
         return str(self.key) if self.kind == "topic" else None
 
 
-def _partition(image: MetadataImage, key: Any) -> Any:
-    topic = image.topics.get_topic(key[0])
-    return None if topic is None else topic.partitions.get(key[1])
-
-
-def _feature(image: MetadataImage, name: str) -> int | None:
-    if name == METADATA_VERSION:
-        version = image.features.metadata_version
-        return None if version is None else version.level
-    return image.features.finalized_versions.get(name)
-
-
-def _quota(image: MetadataImage, key: Any) -> float | None:
-    quotas = image.client_quotas.entities.get(key[0])
-    return None if quotas is None else quotas.quotas.get(key[1])
-
-
-def _config_keys(image: MetadataImage) -> list[Any]:
-    resources = sorted(image.configs.resource_data.items(), key=lambda item: item[0])
-    return [(resource, name) for resource, configs in resources for name in configs.data]
-
-
-_KINDS: Final[Mapping[str, _Kind]] = {
-    "topic": _Kind(
-        form="topic/NAME",
-        keys=lambda image: image.topics.topics_by_name(),
-        look=lambda image, name: image.topics.get_topic(name),
-        json=lambda _: True,
-        compared=lambda _: True,
-    ),
-    "partition": _Kind(
-        form="topic/NAME/partition/N[/FIELD]",
-        keys=lambda image: image.topics.topics_by_name(),
-        look=_partition,
-        json=partition_json,
-        fields=partition_json,
-    ),
-    "broker": _Kind(
-        form="broker/ID[/FIELD]",
-        keys=lambda image: sorted(image.cluster.brokers),
-        look=lambda image, id_: image.cluster.brokers.get(id_),
-        json=broker_json,
-        compared=broker_json,
-        fields=broker_json,
-    ),
-    "config": _Kind(
-        form="config/TYPE/RESOURCE/NAME",
-        keys=_config_keys,
-        look=lambda image, key: image.configs.config_map(key[0]).get(key[1]),
-    ),
-    "feature": _Kind(
-        form="feature/NAME",
-        keys=lambda image: (METADATA_VERSION, *sorted(image.features.finalized_versions)),
-        look=_feature,
-    ),
-    "acl": _Kind(
-        form="acl/ID",
-        keys=lambda image: image.acls.acls,
-        look=lambda image, id_: image.acls.acls.get(id_),
-        json=acl_json,
-    ),
-    "quota": _Kind(
-        form="quota/user|client-id|ip/NAME[/…]/QUOTA",
-        keys=lambda image: [(entity, key) for entity, one in image.client_quotas.in_order() for key in one.quotas],
-        look=_quota,
-    ),
-    "scram": _Kind(
-        form="scram/USER/MECHANISM",
-        keys=lambda image: [(user, number) for number, users in image.scram.mechanisms.items() for user in users],
-        look=lambda image, key: image.scram.mechanisms.get(key[1], {}).get(key[0]),
-        json=scram_json,
-    ),
-}
-
-FORMS: Final[Mapping[str, str]] = {name: kind.form for name, kind in _KINDS.items()}
-"""The form of the paths of each kind of thing."""
-
-
-def fields_of(kind: str) -> tuple[str, ...]:
-    """The fields of a kind of thing, as the image's JSON names them; empty for kinds that are a single value."""
-    fields = _KINDS[kind].fields
-    return () if fields is None else fields.keys
-
-
 def paths_like(thing: Thing, image: MetadataImage) -> list[str]:
     """The paths in an image that resemble the path of a thing that it does not have."""
-    keys = _KINDS[thing.kind].keys(image)
+    keys = KINDS[thing.kind].keys(image)
     if thing.kind == "partition":
         name, number = thing.key
         topic = image.topics.get_topic(name)
@@ -349,6 +257,18 @@ def _parse_scram(path: str, names: list[str]) -> Thing:
     return Thing("scram", (names[0], _MECHANISMS[names[1]]))
 
 
+def _parse_token(path: str, names: list[str]) -> Thing:
+    if len(names) != 1 or not names[0]:
+        raise _malformed(path, "token")
+    return Thing("token", names[0])
+
+
+def _parse_voter(path: str, names: list[str]) -> Thing:
+    if len(names) != 1:
+        raise _malformed(path, "voter")
+    return Thing("voter", _number(path, names[0], "a voter's id"))
+
+
 _PARSERS: Final[Mapping[str, Callable[[str, list[str]], Thing]]] = {
     "topic": _parse_topic,
     "broker": _parse_broker,
@@ -357,6 +277,8 @@ _PARSERS: Final[Mapping[str, Callable[[str, list[str]], Thing]]] = {
     "acl": _parse_acl,
     "quota": _parse_quota,
     "scram": _parse_scram,
+    "token": _parse_token,
+    "voter": _parse_voter,
 }
 
 

@@ -35,6 +35,7 @@ _KEY_OF: Final[dict[str, dict[type[Message], Callable[[Any], Any]]]] = {
         (r.UserScramCredentialRecord, r.RemoveUserScramCredentialRecord),
         lambda m: (m.name, known_mechanism(m.mechanism)),
     ),
+    "token": dict.fromkeys((r.DelegationTokenRecord, r.RemoveDelegationTokenRecord), attrgetter("token_id")),
 }
 """The types of the records that change a kind of thing, with the key of the thing that a record changes."""
 

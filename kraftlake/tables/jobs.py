@@ -60,7 +60,8 @@ HISTORY: Final = Job(
     help=(
         "Write the history tables of LAKE: one row for each state of a partition (partition_history/) with the offsets "
         "and times from which and to which it was so, and likewise for topics, brokers, configs, ACLs, client quotas, "
-        "features and SCRAM users. A row that is still so has no end. Secrets are redacted."
+        "features, SCRAM users, controllers, delegation tokens, and the leaders and voters of the quorum. A row that "
+        "is still so has no end. Secrets are redacted."
     ),
     tables=(
         "partition_history",
@@ -71,6 +72,10 @@ HISTORY: Final = Job(
         "quota_history",
         "feature_history",
         "scram_history",
+        "controller_history",
+        "token_history",
+        "quorum_history",
+        "voter_history",
     ),
     writers=("history.writers:history_writers",),
 )

@@ -66,6 +66,15 @@ def test_what_is_not_there_is_told_with_names_that_are_near() -> None:
     assert "did you mean offline_partitions?" in fault("bisect", DIRECTORY, "offline_partition_ > 1", code=2)
 
 
+def test_the_principals_of_a_delegation_token_are_redacted() -> None:
+    token = ("blame", DIRECTORY, "token/toz45Qs3SbK2FawnbOLVmQ", "--all")
+    values = [json.loads(line)["after"] for line in lines(*token, "--json")]
+    assert [(value["owner"], value["tokenId"]) for value in values] == [("(redacted)", "toz45Qs3SbK2FawnbOLVmQ")] * 2
+    assert lines(*token)[-1].endswith("DELEGATION_TOKEN  changed, in what is not shown")
+    assert "User:" in run(*token, "--show-secrets").stdout
+    assert "User:" not in run(*token).stdout
+
+
 def test_secrets_are_redacted_and_names_from_the_log_harmless(tmp_path: Path) -> None:
     topic = "a\x1b[31m[bold]"
     batches = log.log_of(

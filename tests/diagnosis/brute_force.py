@@ -12,7 +12,7 @@ import attrs
 import kraftlake
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.diagnosis.things import Thing, fields_of
-from kraftlake.image.json_form import acl_json, broker_json, partition_json, scram_json
+from kraftlake.image.json_form import acl_json, broker_json, delegation_token_json, partition_json, scram_json
 from kraftlake.image.kafka_names import CONFIG_RESOURCES, SCRAM_MECHANISMS
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records import metadata_records as r
@@ -100,9 +100,13 @@ def _scram(image: MetadataImage) -> dict[str, Any]:
     }
 
 
+def _tokens(image: MetadataImage) -> dict[str, Any]:
+    return {f"token/{id_}": one for id_, one in image.delegation_tokens.tokens.items()}
+
+
 PARTS: dict[str, Callable[[MetadataImage], dict[str, Any]]] = {
     "topics": _topics, "cluster": _brokers, "configs": _configs, "features": _features, "acls": _acls,
-    "client_quotas": _quotas, "scram": _scram,
+    "client_quotas": _quotas, "scram": _scram, "delegation_tokens": _tokens,
 }  # fmt: skip
 """By part of an image its objects by the path of the thing."""
 
@@ -116,7 +120,7 @@ def values_of(path: str, state: Any) -> dict[str, Any]:
         return {path: form} | {f"{path}/{key}": None if form is None else form[key] for key in fields_of(kind)}
     if state is None:
         return {path: None}
-    forms = {"acl": acl_json, "scram": scram_json}
+    forms = {"acl": acl_json, "scram": scram_json, "token": delegation_token_json}
     return {path: True if kind == "topic" else forms[kind](state) if kind in forms else state}
 
 

@@ -13,7 +13,9 @@ from kraftlake.api import Source
 from kraftlake.diagnosis.blaming import blame, newest_changes
 from kraftlake.diagnosis.thing_changes import Change, changes_of
 from kraftlake.diagnosis.things import Thing
+from kraftlake.records.control_records import VotersRecord
 from kraftlake.replay.imports.import_log import import_source
+from kraftlake.replay.loader.quorum_state import voters_json
 from kraftlake.replay.reading import chunks
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY, LEGACY, TORN
@@ -93,3 +95,23 @@ def test_logs_of_other_releases_have_the_lines_that_brute_force_finds(directory:
     assert by_path(changes.lines) == expected
     assert {line[0][2] for path, line in expected.items() if path.startswith("broker/")}
     assert bool(changes.skipped) == (directory == LEGACY)
+
+
+@pytest.mark.usefixtures("_any_way")
+def test_voters_are_blamed_on_the_control_records_that_name_them(source: Source) -> None:
+    expected: dict[str, Line] = {}
+    before: dict[str, object] = {}
+    for batch in source.reader.batches():
+        for offset, record in enumerate(batch.messages() if batch.control else (), start=batch.base_offset):
+            if isinstance(record.message, VotersRecord):
+                now = {f"voter/{voter}": form for voter, form in voters_json(record.message).items()}
+                for path in sorted({*before, *now}):
+                    if before.get(path) != now.get(path):
+                        change = (offset, offset, "KRAFT_VOTERS", before.get(path), now.get(path))
+                        expected.setdefault(path, []).append(change)
+                before = now
+    assert len(expected) > 1
+    things = [Thing.parse(path) for path in expected]
+    assert by_path(changes_of(source, things, source.last_image_offset).lines) == expected
+    (newest,) = newest_changes(source, things, source.last_image_offset).values()
+    assert (newest.thing.text, newest.type) == ("voter/3000", "KRAFT_VOTERS")

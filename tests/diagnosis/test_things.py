@@ -33,6 +33,8 @@ from tests.cli.running import DIRECTORY
             Thing("quota", (ClientQuotaEntity((("client-id", "c"), ("user", "CN=a/b"))), "rate")),
         ),
         ("scram/CN=a%2Fb/SCRAM-SHA-512", Thing.credential("CN=a/b", "SCRAM-SHA-512")),
+        ("token/a%2Fb", Thing("token", "a/b")),
+        ("voter/3000", Thing("voter", 3000)),
     ],
 )
 def test_a_path_names_a_thing_and_a_thing_has_a_path(path: str, thing: Thing) -> None:
@@ -65,6 +67,9 @@ def test_a_path_names_a_thing_and_a_thing_has_a_path(path: str, thing: Thing) ->
         ("quota/user/a/user/b/rate", "it reads quota/"),
         ("scram/a", "it reads scram/USER/MECHANISM"),
         ("scram/a/PLAIN", "'PLAIN' is no mechanism"),
+        ("token/", "it reads token/ID"),
+        ("voter/3000/endpoints", "it reads voter/ID"),
+        ("voter/x", "'x' is not a voter's id"),
     ],
 )
 def test_what_is_no_path_is_told_with_the_way_out(path: str, told: str) -> None:

@@ -23,7 +23,8 @@ _COLUMNS = ("thing", "offset", "timestamp", "epoch", "type", "before", "after", 
     metavar="THING",
     type=THING,
     help="The path of a thing: topic/NAME, topic/NAME/partition/N, broker/ID, config/TYPE/RESOURCE/NAME, "
-    "feature/NAME, acl/ID, quota/TYPE/NAME/QUOTA, scram/USER/MECHANISM; /FIELD after a partition or a broker.",
+    "feature/NAME, acl/ID, quota/TYPE/NAME/QUOTA, scram/USER/MECHANISM, token/ID, voter/ID; /FIELD after a partition "
+    "or a broker.",
 )
 @option("--all", "everything", is_flag=True, help="Every record that changed it, the newest last.")
 def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
@@ -43,6 +44,8 @@ def blame(call: Call, source: str, thing: str, *, everything: bool) -> None:
         kraftlake blame {SAMPLE} broker/2/fenced --at-offset 1323
         # what set a config
         kraftlake blame {SAMPLE} config/TOPIC/t-3-dj5/cleanup.policy
+        # since when a controller is a voter of the quorum
+        kraftlake blame {SAMPLE} voter/3000 --all
         # the default config of all brokers
         kraftlake blame {SAMPLE} config/BROKER//min.insync.replicas
         # for other programs

@@ -41,7 +41,7 @@ def _change(thing: Thing, form: dict[str, Any]) -> list[Piece]:
     if after is None:
         return [("  removed", Style.BAD), *_value(thing, before)]
     differing = {name: [before[name], after[name]] for name in after if before[name] != after[name]}
-    return field_pieces("changed", differing, everything=True)
+    return field_pieces("changed", differing, everything=True) or ["  changed, in what is not shown"]
 
 
 def _value(thing: Thing, value: Any) -> list[Piece]:

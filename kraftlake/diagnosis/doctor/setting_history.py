@@ -12,7 +12,8 @@ from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.tables.history.entity_history import EntityHistory
-from kraftlake.tables.history.entity_tables import ACLS, CONFIGS, EntityTable
+from kraftlake.tables.history.entity_table import EntityTable
+from kraftlake.tables.history.entity_tables import ACLS, CONFIGS
 
 
 @attrs.frozen(kw_only=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 if TYPE_CHECKING:
     from kraftlake.records.batch import RecordBatch
     from kraftlake.records.control_records import VotersRecord
+    from kraftlake.records.serde import AnyMessage
     from kraftlake.replay.reading.open_reader import LogReader
 
 
@@ -28,6 +30,11 @@ class QuorumState:
 
     def after(self, batch: RecordBatch, first: int = 0, last: int | None = None) -> QuorumState:
         """The state after the control records of a batch at the offsets [first, last]; data changes nothing."""
+        changes = [*self.changes(batch, first, last)]
+        return changes[-1].state if changes else self
+
+    def changes(self, batch: RecordBatch, first: int = 0, last: int | None = None) -> Iterator[QuorumChange]:
+        """The changes by the control records of a batch at the offsets [first, last]."""
         from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 
         state = self
@@ -42,7 +49,38 @@ class QuorumState:
                 state = attrs.evolve(state, kraft_version=message.k_raft_version)
             elif isinstance(message, VotersRecord):
                 state = attrs.evolve(state, voters=message)
-        return state
+            else:
+                continue
+            yield QuorumChange(offset=offset, epoch=batch.epoch, time=batch.timestamp, message=message, state=state)
+
+
+@attrs.frozen(kw_only=True)
+class QuorumChange:
+    """A control record, and the state of the quorum after it.
+
+    `epoch` and `time` (epoch ms, -1 for none) are those of its batch.
+    """
+
+    offset: int
+    epoch: int
+    time: int
+    message: AnyMessage
+    state: QuorumState
+
+
+def voters_json(voters: VotersRecord | None) -> dict[int, dict[str, Any]]:
+    """The voters in a record by id, in the form of JSON; none for a static quorum."""
+    return {
+        voter.voter_id: {
+            "directoryId": str(voter.voter_directory_id),
+            "endpoints": {each.name: {"host": each.host, "port": each.port} for each in voter.endpoints},
+            "kraftVersions": [
+                voter.k_raft_version_feature.min_supported_version,
+                voter.k_raft_version_feature.max_supported_version,
+            ],
+        }
+        for voter in (() if voters is None else voters.voters)
+    }
 
 
 def leader_at(reader: LogReader, offset: int) -> int | None:

@@ -12,7 +12,7 @@ from kraftlake.image.cluster_counts import ClusterCounts
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
-from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.loader.quorum_state import QuorumChange, QuorumState
 from kraftlake.replay.log.effective_records import NO_RECORDS, EffectiveRecords, LogPart, ShardRecords
 from kraftlake.replay.log.other_records import OtherChange
 from kraftlake.replay.log.partition_changes import PartitionChanges, PartitionRows
@@ -127,7 +127,8 @@ class DeltaChunk:
     ascending) are the numbers of their deltas. `partitions` are the changes that the records of topics make; the
     records' numbers in it are those of `records`. `others` are the changes of all other parts, in order;
     where one of them changes what tables say of partitions, a broker's rack, `partitions_after` are all partitions
-    after the deltas.
+    after the deltas. `quorum` are the changes of the quorum, in order, up to where the next chunk begins: within a
+    metadata transaction, which no delta ends, there may be nothing but such changes.
     """
 
     boundaries: DeltaBoundaries
@@ -136,6 +137,7 @@ class DeltaChunk:
     partitions: PartitionChanges
     others: Sequence[OtherChange] = ()
     partitions_after: PartitionRows | None = None
+    quorum: Sequence[QuorumChange] = ()
 
     def in_front_of(self, delta: int) -> DeltaChunk:
         """The deltas in front of one, by number."""
@@ -147,6 +149,7 @@ class DeltaChunk:
             partitions=self.partitions.in_front_of(delta),
             others=[change for change in self.others if change.delta < delta],
             partitions_after=self.partitions_after,
+            quorum=[change for change in self.quorum if delta and change.offset <= self.boundaries.offsets[delta - 1]],
         )
 
 
@@ -157,6 +160,9 @@ class LogBegin:
     `is_load`: it covers nothing, and the image is the snapshot that a log begins with which starts above 0: loading it
     is the first delta. `any_delta`: the log has at least one delta up to there.
 
+    `quorum` is the state of the quorum as of that image, and `newest_quorum` that at the offset that is covered, which
+    may be within a metadata transaction.
+
     `counts` are those of the cluster where the image has topics without partitions: these are in shards, which make the
     rows of topics and partitions.
     """
@@ -164,6 +170,8 @@ class LogBegin:
     image: MetadataImage = MetadataImage.EMPTY
     is_load: bool = False
     any_delta: bool = False
+    quorum: QuorumState = QuorumState()
+    newest_quorum: QuorumState = attrs.field(default=attrs.Factory(lambda begin: begin.quorum, takes_self=True))
     counts: ClusterCounts | None = None
 
     @property
@@ -182,7 +190,8 @@ class LogBegin:
 class ReplayState:
     """A replay after some deltas, which another one goes on from.
 
-    `image` is that after the last delta. `since` and `since_times` (int64; epoch ms, -1 for none) are where the state
+    `image` is that after the last delta, and `delta_quorum` the quorum there; `quorum` may be newer within a metadata
+    transaction. `since` and `since_times` (int64; epoch ms, -1 for none) are where the state
     of each partition began, in the order of `image.topics.rows()`. `open_since` is the offset of the
     BeginTransactionRecord of the metadata transaction that is open, None without one; `held` are its records.
     """
@@ -193,6 +202,7 @@ class ReplayState:
     since_times: Any = attrs.field(factory=lambda: np.empty(0, np.int64))
     open_since: int | None = None
     held: EffectiveRecords = NO_RECORDS
+    delta_quorum: QuorumState = attrs.field(default=attrs.Factory(lambda state: state.quorum, takes_self=True))
 
     def ending(self, at: MetadataProvenance) -> ReplayState:
         """The same at a later offset, up to which the log has no other records of it.

@@ -19,7 +19,7 @@ from kraftlake.records.metadata_records import (
 from kraftlake.records.schema import Message
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.manifest import SkippedRecord
-from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.loader.quorum_state import QuorumChange, QuorumState
 from kraftlake.replay.loader.record_faults import UNREADABLE, type_of
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, ReplayError
 
@@ -134,12 +134,15 @@ class LogPosition(Generic[T]):
         self.last_offset, self.epoch, self.time = at.offset, at.epoch, at.timestamp
         self._batch_aligned = at.batch_aligned
 
-    def take_control(self, batch: RecordBatch, first: int, last: int) -> None:
-        """Take the records of a control batch at the offsets [first, last]."""
+    def take_control(self, batch: RecordBatch, first: int, last: int) -> list[QuorumChange]:
+        """Take the records of a control batch at the offsets [first, last]; returns the changes of the quorum."""
+        changes = list[QuorumChange]()
         try:
-            self.quorum = self.quorum.after(batch, first, last)
+            changes += self.quorum.changes(batch, first, last)
         except CorruptDataError as error:
             self.leave_out(first, "CONTROL", error)
+        self.quorum = changes[-1].state if changes else self.quorum
+        return changes
 
     def ends_before(self, mark: Message, *, has_records: bool) -> bool:
         """Whether a metadata delta ends in front of the next record, a mark; `has_records`: the delta has some.

@@ -20,7 +20,7 @@ from kraftlake.records.no_ops import NO_OP_VALUE
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.fold import loader_at, snapshot_image
-from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.replay.loader.quorum_state import QuorumChange, QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, type_of
 from kraftlake.replay.log.delta_chunk import Batches, DeltaBoundaries, DeltaChunk, LogBegin, ReplayState, batches_in
 from kraftlake.replay.log.effective_records import (
@@ -76,6 +76,10 @@ class LogReplay(LogPosition[EffectiveRecords]):
         self._others = OtherRecords()
         self._topics: TopicsImage | None = TopicsImage.EMPTY
         """The topics as an image, None where the store has newer ones."""
+        self.delta_quorum = self.quorum
+        """The state of the quorum after the last delta; `quorum` may be newer within a metadata transaction."""
+        self._quorum_changes: list[QuorumChange] = []
+        """Those of parts that were taken, but are in no chunk yet."""
         self._is_whole = True
         """Whether no batches are left out, as they are between those of a shard."""
 
@@ -98,6 +102,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
         return ReplayState(
             image=self.image,
             quorum=self.quorum,
+            delta_quorum=self.delta_quorum,
             since=since,
             since_times=since_times,
             open_since=self.transaction_begin_offset,
@@ -108,6 +113,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
         """Begin where a replay of a shard or of the driver has ended; the parts that follow may have gaps."""
         image, self._is_whole = state.image, False
         self.provenance, self.quorum, self._others = image.provenance, state.quorum, OtherRecords(image)
+        self.delta_quorum = state.delta_quorum
         self.store.begin(image.topics, state.since, state.since_times)
         self._topics = image.topics
         self.transaction.begin_offset = state.open_since
@@ -160,7 +166,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
             for _ in self.take_parts(cut(batch, begins, offset) for batch in reader.batches(begins, offset)):
                 pass  # no delta ends there
             self.move_behind(last)
-        return begin
+        return attrs.evolve(begin, newest_quorum=self.quorum)
 
     def begin(
         self,
@@ -173,10 +179,11 @@ class LogReplay(LogPosition[EffectiveRecords]):
         """Begin with an image."""
         self.provenance = at = image.provenance
         self.store.begin(image.topics, at.offset, at.timestamp)
-        self.quorum, self._others, self._topics = quorum or QuorumState(), OtherRecords(image), image.topics
+        self.quorum = self.delta_quorum = quorum or QuorumState()
+        self._others, self._topics = OtherRecords(image), image.topics
         self.cluster_id = at.cluster_id
         self.move_behind(at)
-        return LogBegin(image=image, is_load=is_load, any_delta=any_delta)
+        return LogBegin(image=image, is_load=is_load, any_delta=any_delta, quorum=self.quorum)
 
     def read(self, reader: LogReader, to_offset: int) -> Iterator[DeltaChunk]:
         """The deltas that end in the offsets after the last one that was taken, up to `to_offset`, of a log.
@@ -230,14 +237,15 @@ class LogReplay(LogPosition[EffectiveRecords]):
 
     def _take(self, part: LogPart) -> tuple[list[EffectiveRecords], DeltaBoundaries, KraftlakeError | None]:
         """The records that take effect with a part, the ends of its deltas, and what is wrong with what follows."""
-        alone, batches = standing_alone(part), batches_in(part)
-        stop, leaders = self._out_of_order(batches), [(-1, self._leader)]
+        alone, batches, quorum = standing_alone(part), batches_in(part), self.quorum
+        stop, leaders, changes = self._out_of_order(batches), [(-1, self._leader)], list[QuorumChange]()
         for batch in control_batches(part):
             try:
-                self.take_control(batch, batch.base_offset, batch.last_offset)
+                changes += self.take_control(batch, batch.base_offset, batch.last_offset)
             except CorruptDataError as error:
                 stop = min(stop or (batch.base_offset, error), (batch.base_offset, error), key=itemgetter(0))
             leaders.append((batch.base_offset, self._leader))
+        self._quorum_changes += [change for change in changes if stop is None or change.offset < stop[0]]
         count = len(alone) if stop is None else int(np.searchsorted(alone.offsets, stop[0]))
         taken, offsets, done, ended = list[EffectiveRecords](), [batches.last_offsets[:0]], 0, 0
         try:
@@ -260,6 +268,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
         self._batch_aligned = True
         if len(ends):
             end = int(ends.offsets[-1])
+            self.delta_quorum = [quorum, *(change.state for change in changes if change.offset <= end)][-1]
             self.provenance = attrs.evolve(
                 self.provenance,
                 offset=end,
@@ -337,7 +346,8 @@ class LogReplay(LogPosition[EffectiveRecords]):
         self.skipped.sort(key=attrgetter("offset"))
         if changes.touches_topics:
             self._topics = None
-        if last:
+        quorum, self._quorum_changes = self._quorum_changes, []
+        if last or quorum:  # an election within a metadata transaction is in no delta yet
             chunk = DeltaChunk(
                 boundaries=boundaries,
                 records=records,
@@ -345,6 +355,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
                 partitions=changes,
                 others=others,
                 partitions_after=self.store.rows() if any(other.racks for other in others) else None,
+                quorum=quorum,
             )
             yield chunk if int(np.searchsorted(deltas, last)) == len(deltas) else chunk.in_front_of(last)
         if fault is not None:

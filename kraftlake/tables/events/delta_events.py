@@ -17,7 +17,7 @@ from kraftlake.replay.log.delta_chunk import DeltaBoundaries, DeltaChunk, LogBeg
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.tables.events.event_rows import SingleEvents, event_rows
 from kraftlake.tables.events.events_table import EVENTS, Event
-from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
+from kraftlake.tables.events.non_topic_events import election_event, non_topic_events, quorum_events
 from kraftlake.tables.events.topic_events import topic_events
 
 _ELECTION, _DELETED_TOPIC, _TOPIC, _OTHER = range(4)
@@ -43,8 +43,8 @@ class EventChunk:
     """Metadata deltas that follow each other, and the input of their events. Never modified.
 
     Delta i ends at `boundaries.offsets[i]`; `partitions` are the changes of topics and partitions, `elections` the new
-    leaders of the quorum, and `others` the events of everything else. `brokers` has the registrations that were
-    changed. `of_brokers` as for `delta_rows`.
+    leaders and the voters of the quorum, and `others` the events of everything else. `brokers` has the registrations
+    that were changed. `of_brokers` as for `delta_rows`.
     """
 
     boundaries: DeltaBoundaries
@@ -71,6 +71,8 @@ class DeltaEvents:
         """
         self._of_brokers = of_brokers
         self._epoch = begin.epoch
+        self._quorum, self._newest_quorum = begin.quorum, begin.newest_quorum
+        """The state of the quorum as of the last delta, and the newest one: a metadata transaction may be open."""
         self._show_secrets = show_secrets
         self._of_topics = begin.counts is None
 
@@ -80,7 +82,7 @@ class DeltaEvents:
         return EventChunk(
             boundaries=chunk.boundaries,
             partitions=chunk.partitions if self._of_topics else chunk.partitions.none(),
-            elections=[*self._elections(chunk.boundaries)],
+            elections=[*self._elections(chunk.boundaries), *self._quorum_events(chunk)],
             others=[*self._other_events(chunk, brokers)],
             brokers=brokers,
             of_brokers=self._of_brokers,
@@ -93,6 +95,19 @@ class DeltaEvents:
             self._epoch = int(boundaries.epochs[-1])
         for delta in np.flatnonzero(begins).tolist():
             yield delta, election_event(int(boundaries.leaders[delta]), int(boundaries.epochs[delta]))
+
+    def _quorum_events(self, chunk: DeltaChunk) -> Iterator[NumberedEvent]:
+        """The events of the voters and of kraft.version, by the delta with which a change of the quorum ends."""
+        ends = chunk.boundaries.offsets
+        known = {0: self._newest_quorum} if len(ends) else {}
+        for change in chunk.quorum:
+            self._newest_quorum = change.state
+            known[int(np.searchsorted(ends, change.offset))] = change.state
+        known.pop(len(ends), None)
+        for number, state in known.items():
+            for event in quorum_events(self._quorum, state):
+                yield number, event
+            self._quorum = state
 
     def _other_events(self, chunk: DeltaChunk, brokers: list[NumberedBrokers]) -> Iterator[NumberedEvent]:
         """The events of all but topics and partitions; the brokers that were changed are added to `brokers`."""

@@ -46,6 +46,9 @@ KINDS: Final = {
     "feature_changed": "a feature's finalized level changed",
     "scram_changed": "a user's SCRAM credential was set, changed or removed; the credential is never shown",
     "delegation_token_changed": "a delegation token was issued, renewed or removed; only its id is shown",
+    "voter_added": "a controller became a voter of the quorum",
+    "voter_removed": "a controller is no longer a voter of the quorum",
+    "voter_changed": "a voter has another directory of the metadata log, endpoints or supported levels",
 }
 """The values of `kind`, with their meanings."""
 
@@ -79,6 +82,7 @@ KIND_WORDS: Final = {
     "feature": ("feature_changed",),
     "scram": ("scram_changed",),
     "token": ("delegation_token_changed",),
+    "voter": ("voter_*",),
 }
 """Common words in the singular, with the kinds, as shell patterns, that they stand for."""
 

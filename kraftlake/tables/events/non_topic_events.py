@@ -13,10 +13,12 @@ from typing import Any, Final
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.acls_image import AclsImage
 from kraftlake.image.diff import EntryChange, FieldChange, diff_entries
+from kraftlake.image.features_image import KRAFT_VERSION
 from kraftlake.image.json_form import acl_json
 from kraftlake.image.kafka_names import acl_words, quota_entity_words
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.uuid import Uuid
+from kraftlake.replay.loader.quorum_state import QuorumState, voters_json
 from kraftlake.runtime.java_values import parse_integer
 from kraftlake.tables.events.events_table import Event
 
@@ -62,6 +64,26 @@ def election_event(leader: int, epoch: int) -> Event:
     subject = f"controller {leader}"
     sentence = f"{subject} leads the quorum in epoch {epoch}"
     return _event("controller_elected", subject, sentence, field="leader", after=str(leader))
+
+
+def quorum_events(before: QuorumState, after: QuorumState) -> Iterator[Event]:
+    """The events of two states of the quorum: of kraft.version, and of its voters by id."""
+    if before.kraft_version != after.kraft_version:
+        level = FieldChange("level", before.kraft_version, after.kraft_version)
+        sentence = f"{KRAFT_VERSION} {_level_words(level)}"
+        yield _event("feature_changed", f"feature {KRAFT_VERSION}", sentence, field=KRAFT_VERSION, **_sides(level))
+    old, new = voters_json(before.voters), voters_json(after.voters)
+    for voter in sorted({*old, *new}):
+        subject, was, now = f"voter {voter}", old.get(voter), new.get(voter)
+        if was is None:
+            yield _event("voter_added", subject, f"controller {voter} is a voter of the quorum", after=now)
+        elif now is None:
+            yield _event("voter_removed", subject, f"controller {voter} is no longer a voter of the quorum", before=was)
+        else:
+            for name in (name for name in was if was[name] != now[name]):
+                change = FieldChange(name, was[name], now[name])
+                sentence = f"{subject} has {_change_words(change)}"
+                yield _event("voter_changed", subject, sentence, field=name, **_sides(change))
 
 
 def _event(

@@ -1,8 +1,8 @@
-"""The states of topics, brokers, configs, ACLs, quotas, features or SCRAM users, with their intervals."""
+"""The states of the entities of a history table, with their intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,8 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.tables.history.entity_tables import EntityTable, Key
+from kraftlake.replay.loader.quorum_state import QuorumState
+from kraftlake.tables.history.entity_table import EntityTable, Key, State
 from kraftlake.tables.row_buffer import table_of_rows
 
 if TYPE_CHECKING:
@@ -40,11 +41,19 @@ class EntityHistory:
     """
 
     def __init__(
-        self, table: EntityTable, image: MetadataImage = MetadataImage.EMPTY, since: Since = lambda _: None
+        self,
+        table: EntityTable,
+        image: MetadataImage = MetadataImage.EMPTY,
+        since: Since = lambda _: None,
+        *,
+        states: Iterable[tuple[Key, State]] | None = None,
     ) -> None:
-        """Initialize with the entities of an image, each since an offset and time: by default the image's own."""
+        """Initialize with the entities of an image, each since an offset and time: by default the image's own.
+
+        `states` are other states than those of the image.
+        """
         self._table = table
-        states = ((key, table.look(image, key)) for key in table.keys(image))
+        states = table.begins(image, QuorumState()) if states is None else states
         rows = [(table.row(key, state), key, state) for key, state in states]
         begin = (image.provenance.offset, image.provenance.timestamp)
         self._open: dict[Key, _Open] = {}
@@ -54,7 +63,7 @@ class EntityHistory:
     def take(self, chunk: DeltaChunk) -> list[Row]:
         """The rows of the states that deltas end, which follow the earlier ones."""
         ended: list[Row] = []
-        for offset, time, states in self._table.changes(chunk):
+        for offset, time, states in self._table.changes(chunk, self._known):
             for key, state in states.items():
                 self._change(key, state, offset, time, ended)
         return ended
@@ -68,6 +77,9 @@ class EntityHistory:
     def open_count(self) -> int:
         """The number of states that have not ended."""
         return len(self._open)
+
+    def _known(self) -> dict[Key, State]:
+        return {key: each.state for key, each in self._open.items()}
 
     def _change(self, key: Key, state: Any, offset: int, time: int, ended: list[Row]) -> None:
         before = self._open.get(key)

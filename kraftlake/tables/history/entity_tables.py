@@ -2,149 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import pyarrow as pa
 
 from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.features_image import METADATA_VERSION
-from kraftlake.image.kafka_names import (
-    OPERATIONS,
-    PATTERN_TYPES,
-    PERMISSIONS,
-    RESOURCE_TYPES,
-    SECURITY_PROTOCOLS,
-    name_of,
-)
+from kraftlake.image.kafka_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, name_of
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.scram_image import known_mechanism, mechanism_name
 from kraftlake.records import metadata_records as r
 from kraftlake.records.redaction import is_public, redact_config
 from kraftlake.records.uuid import Uuid
-from kraftlake.tables.history.history_columns import VALIDITY, Column
+from kraftlake.tables.history.entity_table import Changed, EntityTable, Key, Known, State, column
+from kraftlake.tables.history.node_tables import BROKERS, CONTROLLERS
+from kraftlake.tables.history.quorum_tables import QUORUM, VOTERS
 
 if TYPE_CHECKING:
     from kraftlake.replay.log.delta_chunk import DeltaChunk
-    from kraftlake.replay.log.other_records import OtherChange
-
-_TEXTS: Final = pa.list_(pa.string())
-
-Key = Any
-State = Any
-Changed = tuple[int, int, Mapping[Key, State | None]]
-"""An offset with its time (epoch ms, -1 for none), and the states after it of the keys that may have changed there."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class EntityTable:
-    """A history table of entities that a cluster has few of.
-
-    `keys` returns all keys of an image, `look` the state of one key (None: the image does not have it), and `row` the
-    values of all columns but those of VALIDITY. `also_changed` returns keys that a change may change without a record
-    of them, in an order that depends on them alone. Equal states are one row, and unequal states are two even where
-    their rows show the same: a new password is another state.
-    """
-
-    name: str
-    comment: str
-    key: tuple[str, ...]
-    """The columns that identify an entity."""
-    key_of_record: Mapping[type, Callable[[Any], Key]]
-    """The record types that change a state, each with the key that a record of it may change."""
-    own_columns: tuple[Column, ...]
-    keys: Callable[[MetadataImage], Iterable[Key]]
-    look: Callable[[MetadataImage, Key], State | None]
-    row: Callable[[Key, State], tuple[Any, ...]]
-    also_changed: Callable[[OtherChange], Iterable[Key]] | None = None
-
-    def changes(self, chunk: DeltaChunk) -> Iterator[Changed]:
-        """The states that deltas may have changed, by the offset at which they did."""
-        keys_of, also_changed = self.key_of_record, self.also_changed
-        for other in chunk.others:
-            keys = [keys_of[type(message)](message) for message in other.messages if type(message) in keys_of]
-            if also_changed is not None:
-                keys += also_changed(other)
-            if keys:
-                yield other.offset, other.time, {key: self.look(other.image, key) for key in keys}
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """All columns of the table."""
-        return (*self.own_columns, *VALIDITY)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of the columns."""
-        return pa.schema([field for field, _ in self.columns])
-
-    def key_of(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The values of the key's columns in a row of the table's own columns."""
-        names = [field.name for field, _ in self.own_columns]
-        return tuple(row[names.index(name)] for name in self.key)
-
-
-def _column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = False) -> Column:
-    return pa.field(name, kind, nullable=nullable), comment
-
-
-def _broker_row(broker: int, state: State) -> tuple[Any, ...]:
-    listeners = [
-        f"{name}://{e.host}:{e.port}/{name_of(SECURITY_PROTOCOLS, e.security_protocol)}"
-        for name, e in sorted(state.listeners.items())
-    ]
-    features = [f"{name}={levels.min}-{levels.max}" for name, levels in sorted(state.supported_features.items())]
-    cordoned = state.cordoned_directories
-    return (
-        broker,
-        state.epoch,
-        str(state.incarnation_id),
-        state.fenced,
-        state.in_controlled_shutdown,
-        state.rack,
-        listeners,
-        features,
-        [str(directory) for directory in state.directories],
-        None if cordoned is None else [str(directory) for directory in cordoned],
-    )
-
-
-BROKERS: Final = EntityTable(
-    name="broker_history",
-    comment="What each broker was registered as, from when to when",
-    key=("broker",),
-    key_of_record={
-        r.RegisterBrokerRecord: attrgetter("broker_id"),
-        r.UnregisterBrokerRecord: attrgetter("broker_id"),
-        r.BrokerRegistrationChangeRecord: attrgetter("broker_id"),
-        r.FenceBrokerRecord: attrgetter("id"),
-        r.UnfenceBrokerRecord: attrgetter("id"),
-    },
-    own_columns=(
-        _column("broker", pa.int32(), "the broker's id"),
-        _column("broker_epoch", pa.int64(), "the offset of its registration; each start of the broker has another one"),
-        _column("incarnation_id", pa.string(), "the id that the broker's process generated when it started"),
-        _column("fenced", pa.bool_(), "whether it is fenced: without heartbeats, it neither leads nor is in sync"),
-        _column("in_controlled_shutdown", pa.bool_(), "whether it is in controlled shutdown"),
-        _column("rack", pa.string(), "its rack; null where it has none", nullable=True),
-        _column("listeners", _TEXTS, "its endpoints: NAME://host:port/SECURITY_PROTOCOL, by name"),
-        _column("features", _TEXTS, "the levels of features that it supports: name=min-max, by name"),
-        _column("directories", _TEXTS, "the ids of its log directories that are online"),
-        _column(
-            "cordoned_directories",
-            _TEXTS,
-            "the ids of directories that get no new partitions; null where the broker never named any",
-            nullable=True,
-        ),
-    ),
-    keys=lambda image: image.cluster.brokers.keys(),
-    look=lambda image, key: image.cluster.brokers.get(key),
-    row=_broker_row,
-)
 
 CONFIGS: Final = EntityTable(
     name="config_history",
@@ -152,12 +31,10 @@ CONFIGS: Final = EntityTable(
     key=("resource_type", "resource_name", "config"),
     key_of_record={r.ConfigRecord: lambda m: (ConfigResource(m.resource_type, m.resource_name), m.name)},
     own_columns=(
-        _column("resource_type", pa.string(), "TOPIC, BROKER, CLIENT_METRICS or GROUP"),
-        _column(
-            "resource_name", pa.string(), "the topic's name, the broker's id, …; empty for the default of the type"
-        ),
-        _column("config", pa.string(), "the config's name"),
-        _column("value", pa.string(), "its value; (redacted) where it may be a secret, as in `kraftlake image`"),
+        column("resource_type", pa.string(), "TOPIC, BROKER, CLIENT_METRICS or GROUP"),
+        column("resource_name", pa.string(), "the topic's name, the broker's id, …; empty for the default of the type"),
+        column("config", pa.string(), "the config's name"),
+        column("value", pa.string(), "its value; (redacted) where it may be a secret, as in `kraftlake image`"),
     ),
     keys=lambda image: [
         (resource, name) for resource, configs in image.configs.resource_data.items() for name in configs.data
@@ -194,14 +71,14 @@ ACLS: Final = EntityTable(
         r.RemoveAccessControlEntryRecord: attrgetter("id"),
     },
     own_columns=(
-        _column("acl_id", pa.string(), "the rule's id"),
-        _column("resource_type", pa.string(), "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN or USER"),
-        _column("resource_name", pa.string(), "the resource's name, * for all of its type"),
-        _column("pattern_type", pa.string(), "LITERAL: that name; PREFIXED: all names that begin with it"),
-        _column("principal", pa.string(), "the principal, as Type:name"),
-        _column("host", pa.string(), "the client's address, * for any"),
-        _column("operation", pa.string(), "READ, WRITE, CREATE, …, ALL: the name of Kafka's AclOperation"),
-        _column("permission_type", pa.string(), "DENY or ALLOW"),
+        column("acl_id", pa.string(), "the rule's id"),
+        column("resource_type", pa.string(), "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN or USER"),
+        column("resource_name", pa.string(), "the resource's name, * for all of its type"),
+        column("pattern_type", pa.string(), "LITERAL: that name; PREFIXED: all names that begin with it"),
+        column("principal", pa.string(), "the principal, as Type:name"),
+        column("host", pa.string(), "the client's address, * for any"),
+        column("operation", pa.string(), "READ, WRITE, CREATE, …, ALL: the name of Kafka's AclOperation"),
+        column("permission_type", pa.string(), "DENY or ALLOW"),
     ),
     keys=lambda image: image.acls.acls.keys(),
     look=lambda image, key: image.acls.acls.get(key),
@@ -227,12 +104,12 @@ QUOTAS: Final = EntityTable(
     key=("entity", "quota"),
     key_of_record={r.ClientQuotaRecord: lambda m: (ClientQuotaEntity.from_record(m.entity), m.key)},
     own_columns=(
-        _column("entity", pa.string(), "the entity as JSON; a null name is the default of its type"),
-        _column("user", pa.string(), "the user, <default> for the default; null: any user", nullable=True),
-        _column("client_id", pa.string(), "the client id, <default> for the default; null: any", nullable=True),
-        _column("ip", pa.string(), "the address, <default> for the default; null: any", nullable=True),
-        _column("quota", pa.string(), "producer_byte_rate, consumer_byte_rate, request_percentage, …"),
-        _column("value", pa.float64(), "the quota's value"),
+        column("entity", pa.string(), "the entity as JSON; a null name is the default of its type"),
+        column("user", pa.string(), "the user, <default> for the default; null: any user", nullable=True),
+        column("client_id", pa.string(), "the client id, <default> for the default; null: any", nullable=True),
+        column("ip", pa.string(), "the address, <default> for the default; null: any", nullable=True),
+        column("quota", pa.string(), "producer_byte_rate, consumer_byte_rate, request_percentage, …"),
+        column("value", pa.float64(), "the quota's value"),
     ),
     keys=lambda image: [
         (entity, quota) for entity, quotas in image.client_quotas.entities.items() for quota in quotas.quotas
@@ -255,8 +132,8 @@ FEATURES: Final = EntityTable(
     key=("feature",),
     key_of_record={r.FeatureLevelRecord: attrgetter("name")},
     own_columns=(
-        _column("feature", pa.string(), "the feature's name"),
-        _column("level", pa.int32(), "the level that is finalized"),
+        column("feature", pa.string(), "the feature's name"),
+        column("level", pa.int32(), "the level that is finalized"),
     ),
     keys=lambda image: [
         *image.features.finalized_versions,
@@ -282,16 +159,31 @@ SCRAM: Final = EntityTable(
         r.RemoveUserScramCredentialRecord: _credential,
     },
     own_columns=(
-        _column("user", pa.string(), "the user's name"),
-        _column("mechanism", pa.string(), "SCRAM-SHA-256 or SCRAM-SHA-512"),
+        column("user", pa.string(), "the user's name"),
+        column("mechanism", pa.string(), "SCRAM-SHA-256 or SCRAM-SHA-512"),
         *(
-            _column(name, pa.int32(), f"the number of hash {name}; a new row with the same number is a new password")
+            column(name, pa.int32(), f"the number of hash {name}; a new row with the same number is a new password")
             for name in _OF_CREDENTIALS
         ),
     ),
     keys=lambda image: [(mechanism, user) for mechanism, users in image.scram.mechanisms.items() for user in users],
     look=lambda image, key: (image.scram.mechanisms.get(key[0]) or {}).get(key[1]),
     row=lambda key, state: (key[1], mechanism_name(key[0]), *(getattr(state, name) for name in _OF_CREDENTIALS)),
+)
+
+
+TOKENS: Final = EntityTable(
+    name="token_history",
+    comment="Which delegation tokens there were, from when to when; what a token is for is not in it",
+    key=("token_id",),
+    key_of_record={
+        r.DelegationTokenRecord: attrgetter("token_id"),
+        r.RemoveDelegationTokenRecord: attrgetter("token_id"),
+    },
+    own_columns=(column("token_id", pa.string(), "the token's id; a new row with the same id: it was renewed"),),
+    keys=lambda image: image.delegation_tokens.tokens.keys(),
+    look=lambda image, key: image.delegation_tokens.tokens.get(key),
+    row=lambda key, _: (key,),
 )
 
 
@@ -303,7 +195,7 @@ def _topic_name(image: MetadataImage, key: Key) -> State | None:
 class _TopicTable(EntityTable):
     """The table of topics, which are changed by the records of partitions' topics alone."""
 
-    def changes(self, chunk: DeltaChunk) -> Iterator[Changed]:
+    def changes(self, chunk: DeltaChunk, known: Known) -> Iterator[Changed]:  # noqa: ARG002 - of quorums
         """The names of topics that were created, None for removed ones."""
         records, of = chunk.records, chunk.partitions
         made = (records.kinds == r.TopicRecord.API_KEY).nonzero()[0].tolist()
@@ -322,12 +214,12 @@ TOPICS: Final = _TopicTable(
     key=("topic_id",),
     key_of_record={r.TopicRecord: attrgetter("topic_id"), r.RemoveTopicRecord: attrgetter("topic_id")},
     own_columns=(
-        _column("topic", pa.string(), "the topic's name"),
-        _column("topic_id", pa.string(), "its id in Kafka's 22-character base64; each creation gives another id"),
+        column("topic", pa.string(), "the topic's name"),
+        column("topic_id", pa.string(), "its id in Kafka's 22-character base64; each creation gives another id"),
     ),
     keys=lambda image: map(str, image.topics.topics_by_id()),
     look=_topic_name,
     row=lambda key, state: (state, key),
 )
 
-SMALL_TABLES: Final = (TOPICS, BROKERS, CONFIGS, ACLS, QUOTAS, FEATURES, SCRAM)
+SMALL_TABLES: Final = (TOPICS, BROKERS, CONFIGS, ACLS, QUOTAS, FEATURES, SCRAM, CONTROLLERS, TOKENS, QUORUM, VOTERS)

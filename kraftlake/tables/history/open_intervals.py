@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import LakeError
+from kraftlake.tables.history.entity_table import EntityTable, Key, State
 from kraftlake.tables.history.history_table import HistoryTable
 
 _SINCE = ("valid_from_offset", "valid_from")
@@ -53,9 +55,17 @@ def partitions_since(topics: TopicsImage, table: HistoryTable, *, of_shard: bool
 def entities_since(table: HistoryTable, key: tuple[str, ...]) -> dict[tuple[Any, ...], tuple[int, int]]:
     """The offset and time (epoch ms, -1 for none) at which each open row began, by the values of its key."""
     rows = table.open_rows((*key, *_SINCE))
-    keys = zip(*(rows.column(name).to_pylist() for name in key), strict=True)
+    keys = [tuple(row[name] for name in key) for row in rows.select([*key, _SINCE[0]]).to_pylist()]
     times = _milliseconds(rows.column("valid_from")).tolist()
     return dict(zip(keys, zip(rows.column("valid_from_offset").to_pylist(), times, strict=True), strict=True))
+
+
+def open_states(table: HistoryTable, of: EntityTable) -> Iterator[tuple[Key, State]]:
+    """The open rows of a table whose states are the values of its own columns, by key."""
+    names = [field.name for field, _ in of.own_columns]
+    for row in table.open_rows(names).to_pylist():
+        state = tuple(row[name] for name in names)
+        yield of.key_of(state)[0] if of.key else (), state
 
 
 def _milliseconds(column: pa.ChunkedArray) -> Any:

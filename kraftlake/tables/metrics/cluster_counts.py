@@ -33,7 +33,7 @@ class ClusterCounter:
         self.counts = np.array(attrs.astuple(counts), np.int64)
 
     def take(self, offsets: Any, changes: Any, others: Iterable[OtherChange], *, with_first: bool) -> tuple[Any, Any]:
-        """Count deltas, at least one, that follow the earlier ones.
+        """Count deltas that follow the earlier ones.
 
         `offsets` (int64) are the last of each; `changes` are those of `topic_counts`, summed over all shards, and
         `others` the changes of everything else. Returns the deltas (int64[n], by number) that change a count or have an
@@ -55,8 +55,8 @@ class ClusterCounter:
         of_topics = self.counts[BROKERS:] + np.cumsum(growth, axis=0)
         counts = np.concatenate((np.array(sums, np.int64)[newest], of_topics), axis=1)
         changed = (np.diff(counts, axis=0, prepend=self.counts[None]) != 0).any(axis=1) | elections.any(axis=1)
-        changed[0] |= with_first
-        self.counts = counts[-1]
+        changed[:1] |= with_first
+        self.counts = counts[-1] if len(counts) else self.counts
         deltas = np.flatnonzero(changed)
         return deltas, np.concatenate((counts[deltas], elections[deltas]), axis=1)
 

@@ -35,7 +35,7 @@ from kraftlake.replay.log.effective_records import records_of
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, LakeError
 from kraftlake.tables.table_locks import JOBS_FOLDER
 
-_FORMAT: Final = "kraftlake shards 4"
+_FORMAT: Final = "kraftlake shards 5"
 _MANIFEST: Final = "manifest.json"
 _CELL: Final = pa.large_binary()
 _NUMBERS: Final = ("since", "since_times", "held_sizes", "held_offsets")
@@ -73,6 +73,7 @@ def write_state(lake: Location, name: str, state: ReplayState) -> StateFile:
     facts = {
         "provenance": [at.offset, at.epoch, at.timestamp],
         "quorum": quorum_to_json(state.quorum),
+        "delta_quorum": quorum_to_json(state.delta_quorum),
         "open_since": state.open_since,
     }
     numbers = (state.since, state.since_times, held.stops - held.starts, held.offsets)
@@ -94,6 +95,7 @@ def read_state(lake: Location, file: StateFile) -> ReplayState:
     return ReplayState(
         image=image_from_arrow(columns, MetadataProvenance(offset=offset, epoch=epoch, timestamp=timestamp)),
         quorum=quorum_from_json(facts["quorum"]),
+        delta_quorum=quorum_from_json(facts["delta_quorum"]),
         since=since,
         since_times=since_times,
         open_since=facts["open_since"],

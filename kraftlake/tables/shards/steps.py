@@ -97,6 +97,8 @@ class DriverStep:
             image=state.image,
             is_load=is_load,
             any_delta=state.image.provenance.epoch >= 0,
+            quorum=state.delta_quorum,
+            newest_quorum=state.quorum,
             counts=ClusterCounts(**counts),
         )
         for writer, table in zip(writers, tables, strict=True):

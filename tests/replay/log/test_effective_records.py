@@ -63,7 +63,8 @@ def test_the_time_is_that_of_the_batch_where_they_take_effect() -> None:
     replay = LogReplay()
     assert [*replay.take_parts([data(0, begin(), topic(1), time=10)])] == []
     assert replay.transaction_begin_offset == 0
-    assert [*replay.take_parts([leader_change(2, 1)])] == []
+    (election,) = replay.take_parts([leader_change(2, 1)])
+    assert (len(election.boundaries), [change.offset for change in election.quorum]) == (0, [2])
     (chunk,) = replay.take_parts([data(3, topic(2), end(), time=30)])
     assert replay.transaction_begin_offset is None
     assert listed(chunk.records) == [(1, 4, topic(1)), (3, 4, topic(2))]

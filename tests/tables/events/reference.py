@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kraftlake.delta.topics.topics_delta import TopicsDelta
 from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
+from kraftlake.records.batch import RecordBatch
+from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.queries.changes import Published
 from kraftlake.tables.events.events_table import Event
-from kraftlake.tables.events.non_topic_events import election_event, non_topic_events
+from kraftlake.tables.events.non_topic_events import election_event, non_topic_events, quorum_events
 
 
 class PartitionEvent(NamedTuple):
@@ -48,13 +50,29 @@ _TOLD = {
 }
 
 
-def change_events(change: Published, *, show_secrets: bool = False) -> Iterator[tuple[Any, ...]]:
-    """The rows of a change, by what they are of: quorum, topics and partitions, all else; none of a snapshot's load."""
+def quorum_at(batches: Iterable[RecordBatch], offset: int) -> QuorumState:
+    """The state of the quorum after an offset, by the control records up to there."""
+    state = QuorumState()
+    for batch in batches:
+        state = state.after(batch, 0, offset)
+    return state
+
+
+def change_events(
+    change: Published, batches: Iterable[RecordBatch], *, show_secrets: bool = False
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a change, by what they are of: quorum, topics and partitions, all else; none of a snapshot's load.
+
+    `batches` are the control batches of the log.
+    """
     if change.of_snapshot:
         return
     head = (change.offset, change.epoch, change.timestamp)
     if change.elected is not None:
         yield (*head, *election_event(change.elected, change.epoch))
+    offsets = change.before.provenance.offset, change.offset
+    for event in quorum_events(*(quorum_at(batches, offset) for offset in offsets)):
+        yield (*head, *event)
     if change.delta.topics_delta is not None:
         for event in topic_events(change.delta.topics_delta):
             yield (*head, *event)

@@ -60,7 +60,7 @@ def test_every_kind_is_described_and_the_sample_has_most_of_them(
 ) -> None:
     kinds = Counter(sample[0].column("kind").to_pylist())
     assert kinds.keys() <= KINDS.keys()
-    assert KINDS.keys() - kinds.keys() == {"reassignment_changed", "controller_changed"}
+    assert KINDS.keys() - kinds.keys() == {"reassignment_changed", "controller_changed", "voter_changed"}
 
 
 def test_an_event_says_it_in_a_sentence(

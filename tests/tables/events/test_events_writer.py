@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
-from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.records.control_records import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    Voter,
+    VoterEndpoint,
+    VotersRecord,
+)
 from kraftlake.records.row_values import values_of_rows
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
@@ -66,7 +72,8 @@ class InMemory:
 def published(batches: Sequence[RecordBatch]) -> pa.Table:
     """What the changes tell that a broker's loader publishes after each batch, by objects."""
     changes = LogChanges(InMemory(batches))  # type: ignore[arg-type]
-    rows: list[tuple[Any, ...]] = [row for change in changes for row in change_events(change)]
+    control = [batch for batch in batches if batch.control]
+    rows: list[tuple[Any, ...]] = [row for change in changes for row in change_events(change, control)]
     return table_of(rows, EVENTS.schema)
 
 
@@ -260,3 +267,28 @@ def test_an_acl_that_is_another_under_its_id_is_removed_and_added() -> None:
         "ACL removed: allow User:b read on topic a from *",
         "ACL added: allow User:b write on topic a from *",
     ]
+
+
+def voted(offset: int, *voters: tuple[int, int]) -> RecordBatch:
+    """A batch with kraft.version 1 and voters, each with its id and port."""
+    named = [
+        Voter(voter_id=id_, endpoints=(VoterEndpoint(name="CONTROLLER", host="c", port=port),)) for id_, port in voters
+    ]
+    return RecordBatch.control_of(
+        offset, 1, 1000 + offset, [KRaftVersionRecord(k_raft_version=1), VotersRecord(voters=tuple(named))]
+    )
+
+
+def test_voters_come_change_and_go_and_count_as_of_the_next_delta() -> None:
+    log = [leads(0, 1, 3000), voted(1, (3000, 1), (3001, 2)), data(3, begin()), voted(4, (3000, 3)), data(6, end())]
+    changed = 'endpoints changed: {"CONTROLLER": {"host": "c", "port": 1}} → {"CONTROLLER": {"host": "c", "port": 3}}'
+    expected = [
+        (0, "controller 3000 leads the quorum in epoch 1"),
+        (2, "kraft.version is at level 1 instead of 0"),
+        (2, "controller 3000 is a voter of the quorum"),
+        (2, "controller 3001 is a voter of the quorum"),
+        (6, f"voter 3000 has {changed}"),
+        (6, "controller 3001 is no longer a voter of the quorum"),
+    ]
+    for pieces in (cut(log, range(len(log))), [log]):
+        assert sentences(told(pieces)) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +66,14 @@ def told(reader: Any, first: int | None = None, last: int | None = None, *, leni
 def one_by_one(reader: Any, first: int | None = None, last: int | None = None, *, lenient: bool = False) -> Told:
     """What the changes tell that a broker's loader publishes."""
     changes = LogChanges(reader, first, last, lenient=lenient)
+    control: list[RecordBatch] = []
+    with suppress(KraftlakeError):
+        control += (batch for batch in reader.batches(reader.start_offset) if batch.control)
     rows: list[tuple[Any, ...]] = []
     fault = None
     try:
         for change in changes:
-            rows += change_events(change)
+            rows += change_events(change, control)
     except KraftlakeError as error:
         fault = str(error)
     table = table_of(rows, EVENTS.schema)

@@ -7,8 +7,11 @@ from typing import Any
 
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, Voter, VotersRecord
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
-from kraftlake.tables.history.entity_tables import EntityTable
+from kraftlake.replay.loader.fold import Replay
+from kraftlake.tables.history.entity_table import EntityTable
+from kraftlake.tables.history.entity_tables import SMALL_TABLES
 
 Row = dict[str, Any]
 KEYS = {
@@ -20,6 +23,10 @@ KEYS = {
     "quota_history": ("entity", "quota"),
     "feature_history": ("feature",),
     "scram_history": ("user", "mechanism"),
+    "controller_history": ("controller",),
+    "token_history": ("token_id",),
+    "quorum_history": (),
+    "voter_history": ("voter",),
 }
 PARTS = {
     "topic_history": "topics",
@@ -29,6 +36,8 @@ PARTS = {
     "quota_history": "client_quotas",
     "feature_history": "features",
     "scram_history": "scram",
+    "controller_history": "cluster",
+    "token_history": "delegation_tokens",
 }
 """The part of an image that has the rows of a table: an image shares with the one before what has not changed."""
 
@@ -125,6 +134,49 @@ def plain(rows: Iterable[Row], key: Sequence[str]) -> list[Row]:
         }
         made.append({name: value for name, value in row.items() if name != "cluster_id"} | times)
     return in_order(made, key)
+
+
+def quorum_rows(batches: Iterable[RecordBatch], start: Replay | None = None) -> dict[str, list[Row]]:
+    """The histories of the quorum, by the control records of batches one by one, which may follow a snapshot."""
+    leaders, voters, version = History(), History(), 0
+    state: Row | None = None
+    known: dict[Any, Row] = {}
+    if start is not None and start.quorum.voters is not None:
+        version, at = start.quorum.kraft_version, start.image.provenance
+        known = {v.voter_id: _voter_row(v) for v in start.quorum.voters.voters}
+        voters.see(at.offset, at.timestamp, known)
+    for batch in batches:
+        for offset, record in enumerate(batch.messages() if batch.control else (), start=batch.base_offset):
+            match record.message:
+                case LeaderChangeMessage(leader_id=leader) as message:
+                    ids = [sorted(v.voter_id for v in of) for of in (message.voters, message.granting_voters)]
+                    state = {"epoch": batch.epoch, "leader": leader, "kraft_version": version}
+                    state |= {"voters": ids[0], "granting_voters": ids[1]}
+                case KRaftVersionRecord(k_raft_version=version):
+                    state = None if state is None else {**state, "kraft_version": version}
+                case VotersRecord(voters=now):
+                    rows = {v.voter_id: _voter_row(v) for v in now}
+                    voters.see(offset, batch.timestamp, {**dict.fromkeys(known), **rows})
+                    known = rows
+            leaders.see(offset, batch.timestamp, {(): state})
+    return {"quorum_history": in_order(leaders.rows, ()), "voter_history": in_order(voters.rows, ("voter",))}
+
+
+def _voter_row(voter: Voter) -> Row:
+    levels = voter.k_raft_version_feature
+    return {
+        "voter": voter.voter_id,
+        "directory_id": str(voter.voter_directory_id),
+        "endpoints": [f"{each.name}://{each.host}:{each.port}" for each in voter.endpoints],
+        "min_kraft_version": levels.min_supported_version,
+        "max_kraft_version": levels.max_supported_version,
+    }
+
+
+def all_small_rows(batches: Sequence[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> dict[str, list[Row]]:
+    """All history tables but that of partitions."""
+    seen = [*([] if start is MetadataImage.EMPTY else [start]), *images(batches, start)]
+    return {table.name: small_rows(table, seen) for table in SMALL_TABLES if table.name in PARTS} | quorum_rows(batches)
 
 
 def small_rows(table: EntityTable, seen: Iterable[MetadataImage]) -> list[Row]:

@@ -19,6 +19,7 @@ from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.runtime.errors import CorruptDataError, ReplayError
 from kraftlake.tables.history.entity_history import EntityHistory
+from kraftlake.tables.history.entity_table import EntityTable
 from kraftlake.tables.history.entity_tables import (
     ACLS,
     BROKERS,
@@ -28,13 +29,12 @@ from kraftlake.tables.history.entity_tables import (
     SCRAM,
     SMALL_TABLES,
     TOPICS,
-    EntityTable,
 )
 from kraftlake.tables.row_buffer import table_of_rows
 from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, begin, data, end, log_of, topic, uuid_of
-from tests.tables.history.reference import Row, images, plain, small_rows
+from tests.tables.history.reference import Row, all_small_rows, images, plain
 from tests.tables.sample_log import SAMPLES
 
 
@@ -66,9 +66,7 @@ def history(table: EntityTable, *groups: Sequence[Any]) -> list[Row]:
 @few_examples
 @given(log=metadata_logs(max_steps=40))
 def test_every_state_is_what_an_image_after_each_record_says(log: list[RecordBatch]) -> None:
-    found, seen = histories(log), [*images(log)]
-    for table in SMALL_TABLES:
-        assert found[table.name] == small_rows(table, seen), table.name
+    assert histories(log) == all_small_rows(log)
 
 
 @few_examples
@@ -79,17 +77,14 @@ def test_it_goes_on_from_any_image(log: list[RecordBatch], at: int) -> None:
     [*before.take_parts(log[:at])]
     assume(not before.in_transaction)  # a snapshot is made outside of transactions only
     start = [MetadataImage.EMPTY, *images(log[:at])][-1]
-    found, seen = histories(log[at:], start), [start, *images(log[at:], start)]
-    for table in SMALL_TABLES:
-        assert found[table.name] == small_rows(table, seen), table.name
+    assert histories(log[at:], start) == all_small_rows(log[at:], start)
 
 
 @pytest.mark.parametrize("sample", ["kafka-4.4", "crash-torn"])
 def test_real_logs_have_the_histories_that_their_images_have(sample: str) -> None:
     batches = [*open_directory(SAMPLES / sample / "log" / "__cluster_metadata-0").batches()]
-    found, seen = histories(batches), [*images(batches)]
-    for table in SMALL_TABLES:
-        assert found[table.name] == small_rows(table, seen), table.name
+    found = histories(batches)
+    assert found == all_small_rows(batches)
     if sample == "kafka-4.4":
         assert all(found.values()), "the sample has something of everything"
 

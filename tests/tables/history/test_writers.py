@@ -13,7 +13,6 @@ from deltalake import DeltaTable
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.compaction import compact
@@ -26,13 +25,12 @@ from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, UnknownRecordError
 from kraftlake.tables.history import history_table
-from kraftlake.tables.history.entity_tables import SMALL_TABLES
 from kraftlake.tables.jobs import HISTORY
 from tests.cli.running import run, run_json
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, begin, data, end, topic
 from tests.tables.history.folding import Run, run_to_end
-from tests.tables.history.reference import KEYS, Row, images, partition_rows, plain, small_rows
+from tests.tables.history.reference import KEYS, Row, all_small_rows, partition_rows, plain, quorum_rows
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
 
 if TYPE_CHECKING:
@@ -48,12 +46,8 @@ def tables_of(lake: Path) -> dict[str, list[Row]]:
     }
 
 
-def expected_of(batches: Sequence[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> dict[str, list[Row]]:
-    seen = [*([] if start is MetadataImage.EMPTY else [start]), *images(batches, start)]
-    return {
-        "partition_history": partition_rows(batches, start),
-        **{table.name: small_rows(table, seen) for table in SMALL_TABLES},
-    }
+def expected_of(batches: Sequence[RecordBatch]) -> dict[str, list[Row]]:
+    return {"partition_history": partition_rows(batches), **all_small_rows(batches)}
 
 
 @settings(max_examples=max(15, settings.default.max_examples // 5))
@@ -223,8 +217,9 @@ def test_a_log_that_starts_above_0_begins_with_the_snapshot_that_covers_its_star
     assert log.start_offset > 0
     run_to_end(tmp_path / "lake")
     base = min(snapshot.end_offset for snapshot in log.snapshots() if snapshot.end_offset >= log.start_offset)
-    start = image_at(LakeReader(log), base - 1).image
-    assert tables_of(tmp_path / "lake") == expected_of([*log.batches(base)], start)
+    start, batches = image_at(LakeReader(log), base - 1), [*log.batches(base)]
+    expected = {"partition_history": partition_rows(batches, start.image), **all_small_rows(batches, start.image)}
+    assert tables_of(tmp_path / "lake") == expected | quorum_rows(batches, start)
 
 
 def test_a_table_whose_rows_are_not_the_logs_is_named(tmp_path: Path) -> None:
@@ -317,5 +312,5 @@ def test_the_command_says_so_in_words(tmp_path: Path) -> None:
     said = run("tables", tmp_path / "lake", *HISTORY.tables).stdout
     rows = tables_of(tmp_path / "lake")["partition_history"]
     open_rows = sum(row["valid_to_offset"] is None for row in rows)
-    assert f"partition_history/  {len(rows) - open_rows:,} states ended, {open_rows:,} still so\n" in said
+    assert f"partition_history/   {len(rows) - open_rows:,} states ended, {open_rows:,} still so\n" in said
     assert "events" not in said

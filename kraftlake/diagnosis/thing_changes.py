@@ -19,7 +19,6 @@ from kraftlake.records.serde import AnyMessage, UnknownRecord
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.loader.quorum_state import QuorumState
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS, UNDECODABLE, decode_record, type_of
-from kraftlake.replay.log.effective_records import control_batches
 from kraftlake.replay.log.log_position import LogPosition
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.chunks import chunks_of
@@ -208,8 +207,8 @@ class _Fold(LogPosition[tuple[FoundRecord, Any]]):
         lost = self.lost
         chunks = readable_batches(self._reader, first, at, lost) if lost else chunks_of(self._reader, first, at)
         for chunk in chunks:
-            for batch in control_batches(chunk) if self._voters else ():
-                self._take_voters(batch, max(first, batch.base_offset), min(at, batch.last_offset))
+            if self._voters and isinstance(chunk, RecordBatch) and chunk.control:
+                self._take_voters(chunk, max(first, chunk.base_offset), min(at, chunk.last_offset))
             for found in self._watched.candidates(chunk):
                 if first <= found.offset <= at:
                     yield from self._taking_effect(found)

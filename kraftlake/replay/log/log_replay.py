@@ -131,7 +131,7 @@ class LogReplay(LogPosition[EffectiveRecords]):
                 self.take_control(batch, batch.base_offset, batch.last_offset)
             for _ in self._chunks(standing_alone(part).taking_effect(at.offset, at.timestamp), boundaries):
                 pass  # nobody asks for the changes
-        self.provenance = at
+        self.provenance, self.delta_quorum = at, self.quorum
         self.move_behind(at)
 
     def open(self, reader: LakeReader, covers: int | None) -> LogBegin:

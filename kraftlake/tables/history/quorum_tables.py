@@ -67,7 +67,7 @@ QUORUM: Final = QuorumTable(
             "kraft_version", pa.int32(), "the finalized kraft.version: 0 for a static quorum, 1 for one with voters"
         ),
         column("voters", _IDS, "the ids of the controllers that were voters when the epoch began"),
-        column("granting_voters", _IDS, "the ids of those that voted for the leader"),
+        column("granting_voters", _IDS, "the ids of the voters that voted for the leader"),
     ),
     keys=lambda _: (),
     look=lambda _, __: None,

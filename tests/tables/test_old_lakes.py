@@ -44,6 +44,12 @@ def says_nothing(event: dict[str, Any]) -> bool:
     return is_empty and event["field"] == "cordonedDirectories" and event["offset"] <= COVERED
 
 
+def is_of_voters(event: dict[str, Any]) -> bool:
+    """Whether the release that made the old lakes had no such event."""
+    is_new = event["kind"].startswith("voter_") or event["field"] == "kraft.version"
+    return is_new and event["offset"] <= COVERED
+
+
 @pytest.fixture(scope="module")
 def made_afresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of the same log, whose tables this release has made."""
@@ -71,6 +77,7 @@ def test_tables_of_an_old_lake_go_on_and_lose_no_row(name: str, tmp_path: Path, 
         for tables in (before, after, expected):
             for table in ("partition_history", *NEW):
                 tables.pop(table, None)
+    expected["events"] = [event for event in expected["events"] if not is_of_voters(event)]
     assert after | {"events": [event for event in after["events"] if not says_nothing(event)]} == expected
     for table, rows in before.items():
         columns = [*rows[0]]

@@ -377,6 +377,7 @@ def open_source(
     cluster_id: str | None = None,
     node: int | None = None,
     command_config: str | os.PathLike[str] | None = None,
+    schemas: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Source:
@@ -385,10 +386,17 @@ def open_source(
     A folder is searched for metadata directories, `-` is stdin. `node` chooses one of several nodes' logs by its id.
     `HOST:PORT[,HOST:PORT…]` or `kafka://…` are controllers of a live quorum, from which everything committed is
     fetched; `command_config` is the properties file of Kafka's own tools, for TLS and SASL, and `warn` gets a sentence
-    on each unsafe setting in it. `cluster_id` names the cluster where no file beside the log does. Raises
-    NotASourceError for a path without a log, or with several of which none is chosen, CorruptDataError for a broken
-    one, UsageError where `cluster_id` contradicts the source's own, NodeError for a quorum that does not answer.
+    on each unsafe setting in it. `cluster_id` names the cluster where no file beside the log does. `schemas` is a
+    folder of files in Kafka's message format: this process knows the record types that they declare from then on, and
+    no image changes by records of these types. Raises NotASourceError for a path without a log, or with several of
+    which none is chosen, CorruptDataError for a broken one, UsageError where `cluster_id` contradicts the source's own
+    or a schema is refused, NodeError for a quorum that does not answer.
     """
+    if schemas is not None:
+        from kraftlake.kafka_files.message_files import declared_types
+        from kraftlake.records.foreign.registered import register
+
+        register(declared_types(os.fspath(schemas)))
     return Source.open(
         source, cluster_id=cluster_id, node=node, command_config=command_config, progress=progress, warn=warn
     )

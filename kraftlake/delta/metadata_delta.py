@@ -20,6 +20,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.kernels.record_types import CHANGE, CLEAR_ELR, PARTITION, TOPIC
 from kraftlake.records import metadata_records as r
+from kraftlake.records.foreign.registered import FOREIGN_RECORDS, is_passed_over
 from kraftlake.records.metadata_version import MetadataVersion
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import AnyMessage, UnknownRecord
@@ -70,9 +71,9 @@ class MetadataDelta:
     def replay(self, message: AnyMessage, offset: int | None = None) -> None:
         """Add one record; errors name its `offset`, if given.
 
-        Raises UnknownRecordError for a type that can't be replayed, and ReplayError for a record that contradicts the
-        state so far, or is a marker of a metadata transaction: readers of the log handle markers, and replay the
-        records of a transaction at its end.
+        A foreign record changes nothing. Raises UnknownRecordError for a type that can't be replayed, and ReplayError
+        for a record that contradicts the state so far, or is a marker of a metadata transaction: readers of the log
+        handle markers, and replay the records of a transaction at its end.
         """
         self.keep(message, offset)
         if self.topics_delta is not None:
@@ -121,6 +122,8 @@ class MetadataDelta:
             return
         part, replay = _HANDLERS.get(type(message), ("", None))
         if replay is None:
+            if is_passed_over(message):
+                return
             raise _no_handler(message, offset)
         try:
             if part:
@@ -227,11 +230,12 @@ _TRANSACTION_MARKERS = (r.BeginTransactionRecord, r.EndTransactionRecord, r.Abor
 def _no_handler(message: AnyMessage, offset: int | None) -> ReplayError | UnknownRecordError:
     at = place_of(message, offset)
     if isinstance(message, UnknownRecord):
-        return UnknownRecordError(
-            f"{at}record type {message.api_key} in version {message.version} is not known to this release; "
-            "a newer Kafka has written it.",
-            offset=offset,
-        )
+        foreign = FOREIGN_RECORDS.get(message.api_key)
+        reason = f"{at}record type {message.api_key} in version {message.version} is not known to this release; "
+        if foreign is None:
+            return UnknownRecordError(f"{reason}a newer Kafka or a fork of it has written it.", offset=offset)
+        known = f"{foreign.VERSIONS.low} to {foreign.VERSIONS.high}"
+        return UnknownRecordError(f"{reason}its schema, {foreign.__name__}, has the versions {known}.", offset=offset)
     if isinstance(message, _TRANSACTION_MARKERS):
         return ReplayError(f"{at}a metadata transaction begins or ends where none is expected.", offset=offset)
     return UnknownRecordError(f"{at}a {type_name(type(message))} changes no image.", offset=offset)

@@ -34,6 +34,7 @@ _FORMATS: dict[Primitive, str] = {
     Primitive.INT16: "h",
     Primitive.UINT16: "H",
     Primitive.INT32: "i",
+    Primitive.UINT32: "I",
     Primitive.INT64: "q",
     Primitive.FLOAT64: "d",
     Primitive.UUID: "16s",
@@ -110,8 +111,8 @@ class _Writer:
 
 def _fields(cls: type[Struct], version: int) -> tuple[list[tuple[str, FieldSpec]], list[tuple[str, FieldSpec]]]:
     present = [(name, spec) for name, spec in field_specs(cls) if version in spec.versions]
-    plain = [(name, spec) for name, spec in present if spec.tag is None]
-    tagged = [(name, spec) for name, spec in present if spec.tag is not None]
+    plain = [(name, spec) for name, spec in present if spec.tag_at(version) is None]
+    tagged = [(name, spec) for name, spec in present if spec.tag_at(version) is not None]
     return plain, sorted(tagged, key=lambda field: field[1].tag or 0)
 
 
@@ -194,6 +195,12 @@ def _decode_value(w: _Writer, target: str, spec: FieldSpec, version: int) -> Non
         w(f"{target} = b[p:q].decode()" if spec.type is Primitive.STRING else f"{target} = b[p:q]")
         w("p = q")
         w.depth -= 1
+    elif _is_nullable(spec, version):
+        w("p += 1")
+        w("if b[p - 1] > 127:")
+        w(f"    {target} = None")
+        w("else:")
+        w(f"    {target}, p = {w.name('decode', decoder_of(spec.type, version))}(b, p)")
     else:
         w(f"{target}, p = {w.name('decode', decoder_of(spec.type, version))}(b, p)")
 
@@ -301,7 +308,7 @@ def _encode_value(w: _Writer, out: str, value: str, spec: FieldSpec, version: in
         w(f"{out} += {w.name('pack', struct.Struct('>' + format_).pack)}({value})")
         return
     if not spec.array and not isinstance(spec.type, Primitive):
-        w(f"{w.name('encode', encoder_of(spec.type, version))}({value}, {out})")
+        _encode_struct(w, out, value, spec.type, version, nullable=_is_nullable(spec, version))
         return
     w(f"v = {value}")
     w("if v is None:")
@@ -318,6 +325,17 @@ def _encode_value(w: _Writer, out: str, value: str, spec: FieldSpec, version: in
         _encode_length(w, out)
         w(f"{out} += v")
     w.depth -= 1
+
+
+def _encode_struct(w: _Writer, out: str, value: str, cls: type[Struct], version: int, *, nullable: bool) -> None:
+    encode = w.name("encode", encoder_of(cls, version))
+    if not nullable:
+        w(f"{encode}({value}, {out})")
+        return
+    w(f"if {value} is None: {out}.append(255)")
+    w("else:")
+    w(f"    {out}.append(1)")
+    w(f"    {encode}({value}, {out})")
 
 
 def _encode_length(w: _Writer, out: str) -> None:

@@ -20,11 +20,12 @@ from kraftlake.runtime.errors import CorruptDataError
 
 S = TypeVar("S", bound=Struct)
 
-_RANGES: dict[Primitive, tuple[int, int]] = {
+RANGES: dict[Primitive, tuple[int, int]] = {
     Primitive.INT8: (-(1 << 7), (1 << 7) - 1),
     Primitive.INT16: (-(1 << 15), (1 << 15) - 1),
     Primitive.UINT16: (0, (1 << 16) - 1),
     Primitive.INT32: (-(1 << 31), (1 << 31) - 1),
+    Primitive.UINT32: (0, (1 << 32) - 1),
     Primitive.INT64: (-(1 << 63), (1 << 63) - 1),
 }
 
@@ -55,7 +56,14 @@ _FieldAt = tuple[str, str, bool, bool, Any, Callable[[Any], Any] | None]
 def _plan_at(cls: type[Struct], version: int) -> tuple[_FieldAt, ...]:
     """The plan of each field: key, name, presence in the version, whether it is tagged, default and conversion."""
     return tuple(
-        (key, name, version in spec.versions, spec.tag is not None, default, _conversion(spec, convert, version))
+        (
+            key,
+            name,
+            version in spec.versions,
+            spec.tag_at(version) is not None,
+            default,
+            _conversion(spec, convert, version),
+        )
         for name, key, spec, default, convert in _plan(cls)
     )
 
@@ -90,7 +98,7 @@ def from_json(cls: type[S], data: Any, version: int) -> S:
             continue
         if key in left:
             fields[name] = _parse(spec, left.pop(key), version, f"{key} of a {cls.__name__}")
-        elif spec.tag is None:
+        elif spec.tag_at(version) is None:
             raise CorruptDataError(f"The data of a {cls.__name__} version {version} lacks {key}.")
     if left:
         raise CorruptDataError(f"A {cls.__name__} version {version} has no field {sorted(map(str, left))[0]}.")
@@ -129,8 +137,8 @@ def _parse_one(type_: Primitive | type[Struct], value: Any, version: int, where:
     parsed: Any = None
     if type_ is Primitive.BOOL:
         parsed = value if isinstance(value, bool) else None
-    elif type_ in _RANGES:
-        low, high = _RANGES[type_]
+    elif type_ in RANGES:
+        low, high = RANGES[type_]
         parsed = value if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high else None
     elif type_ is Primitive.FLOAT64:
         parsed = _parse_float(value)

@@ -12,6 +12,7 @@ import attrs
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import CONTROL_NAMES
 from kraftlake.records.fast_construct import mutable_class
+from kraftlake.records.foreign.registered import FOREIGN_RECORDS
 from kraftlake.records.json_form import to_json
 from kraftlake.records.schema import type_name
 from kraftlake.records.serde import UNKNOWN, AnyMessage, ApiMessageAndVersion, UnknownRecord, decode_value
@@ -60,7 +61,8 @@ def _decode_again(value: bytes) -> ApiMessageAndVersion:
 
 def log_records(batch: RecordBatch) -> Iterator[LogRecord]:
     """Decode the records of a batch; raises CorruptDataError with the offset of the first broken one."""
-    for index, (message, version) in enumerate((m.message, m.version) for m in batch.messages(_decode_again)):
+    decode = decode_value if FOREIGN_RECORDS else _decode_again  # a cached record may be unknown
+    for index, (message, version) in enumerate((m.message, m.version) for m in batch.messages(decode)):
         if isinstance(message, UnknownRecord):
             name = UNKNOWN
         else:

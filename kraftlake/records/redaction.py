@@ -9,10 +9,12 @@ MetadataNodeRedactionCriteria.
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
+from kraftlake.records.foreign.registered import FOREIGN_RECORDS
 from kraftlake.records.metadata_records import METADATA_RECORDS, ConfigRecord
-from kraftlake.records.schema import Message, field_specs, json_name, memoized, secret_fields, type_name
+from kraftlake.records.schema import Message, Struct, field_specs, json_name, memoized, secret_fields, type_name
 from kraftlake.records.serde import UNKNOWN
 from kraftlake.settings.tables import key_of
 
@@ -52,17 +54,34 @@ def redact_config(resource_type: int, name: str, value: str | None) -> str | Non
 def redact_record_json(type: str, data: Any) -> Any:  # noqa: A002 - the word that the JSON has
     """Redact the secrets in the `data` of a record in JSON form; returns a new dict if any were found.
 
-    The whole `data` of an UNKNOWN record is secret, since its content is unknown.
+    The whole `data` of an UNKNOWN record is secret, since its content is unknown. A foreign record's schema does not
+    say what is secret: each text that does not name a topic, group or transaction is, and all bytes.
     """
     if type == UNKNOWN:
         return REDACTED
     cls = _with_secrets().get(type)
     if cls is None:
-        return data
+        foreign = next((one for one in FOREIGN_RECORDS.values() if type_name(one) == type), None)
+        return data if foreign is None else _redacted_struct(foreign, data)
     hidden: dict[str, str | None] = {name: REDACTED for name in secret_names(cls) if data.get(name) is not None}
     if cls is ConfigRecord and "value" in hidden:
         hidden["value"] = redact_config(data["resourceType"], data["name"], data["value"])
     return {**data, **hidden}
+
+
+def _redacted_struct(cls: builtins.type[Struct], data: Any) -> dict[str, Any]:
+    """The JSON form of a struct with its secret values hidden one by one."""
+    shown = dict(data)
+    for name, spec in field_specs(cls):
+        value = shown.get(key := json_name(name))
+        if value is None or not (spec.secret or isinstance(spec.type, builtins.type)):
+            continue
+        each = value if spec.array else [value]
+        hidden = [
+            _redacted_struct(spec.type, one) if isinstance(spec.type, builtins.type) else REDACTED for one in each
+        ]
+        shown[key] = hidden if spec.array else hidden[0]
+    return shown
 
 
 @memoized

@@ -34,13 +34,14 @@ def memoized(function: F) -> F:
 
 
 class Primitive(Enum):
-    """The field types of Kafka's message format that metadata uses."""
+    """The field types of Kafka's message format; its `records` are bytes."""
 
     BOOL = "bool"
     INT8 = "int8"
     INT16 = "int16"
     UINT16 = "uint16"
     INT32 = "int32"
+    UINT32 = "uint32"
     INT64 = "int64"
     FLOAT64 = "float64"
     STRING = "string"
@@ -48,7 +49,7 @@ class Primitive(Enum):
     UUID = "uuid"
 
 
-_ZERO: dict[Primitive, Any] = {
+ZERO: dict[Primitive, Any] = {
     Primitive.BOOL: False,
     Primitive.FLOAT64: 0.0,
     Primitive.STRING: "",
@@ -108,8 +109,8 @@ class FieldSpec:
     """The declaration of one field.
 
     `type` is a `Primitive` or the class of a struct; `nullable` the versions in which null may be written; a field with
-    a `tag` is a tagged field in all of its versions. A `secret` field is hidden wherever a record is shown. `names`
-    matters for strings.
+    a `tag` is a tagged field in the versions `tagged`, None for all. A `secret` field is hidden wherever a record is
+    shown. `names` matters for strings.
     """
 
     type: Primitive | type[Struct]
@@ -117,8 +118,13 @@ class FieldSpec:
     versions: Versions
     nullable: Versions | None = None
     tag: int | None = None
+    tagged: Versions | None = None
     secret: bool = False
     names: Names = Names.TEXT
+
+    def tag_at(self, version: int) -> int | None:
+        """The tag of the field at a version; None where it is not a tagged field."""
+        return self.tag if self.tagged is None or version in self.tagged else None
 
 
 def scalar(
@@ -129,7 +135,7 @@ def scalar(
     spec = FieldSpec(
         type=type_, versions=Versions.parse(versions), nullable=_parse(nullable), tag=tag, secret=secret, names=names
     )
-    value = _ZERO.get(type_, 0) if default is ... else default
+    value = ZERO.get(type_, 0) if default is ... else default
     return attrs.field(default=value, repr=not secret, metadata={SPEC: spec})
 
 
@@ -193,6 +199,11 @@ class Message(Struct):
     VERSIONS: ClassVar[Versions]
 
 
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ForeignRecord(Message):
+    """A metadata record of a type that Kafka does not have, declared by a schema at run time: it changes no image."""
+
+
 def message_types(declared: Iterable[object]) -> dict[int, type[Message]]:
     """Return the record types among the names of a module by api key, in the order of their declaration."""
     types = [one for one in declared if isinstance(one, type) and issubclass(one, Message) and one is not Message]
@@ -226,4 +237,4 @@ def json_name(python_name: str) -> str:
 @memoized
 def type_name(cls: type[Struct]) -> str:
     """Convert `PartitionChangeRecord` to `PARTITION_CHANGE_RECORD`, the name in Kafka's dump tool."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()
+    return re.sub(r"(?<=[^A-Z])(?=[A-Z])", "_", cls.__name__).upper()

@@ -20,6 +20,7 @@ from kraftlake.records.codec import (
     message_decoder,
 )
 from kraftlake.records.fast_construct import mutable_class
+from kraftlake.records.foreign.registered import FOREIGN_RECORDS, record_class
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.schema import Message, memoized, type_name
 from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
@@ -76,8 +77,8 @@ def read_frame(payload: bytes) -> tuple[int, int]:
 def decode_value(payload: bytes) -> ApiMessageAndVersion:
     """Decode the message in a metadata record's value.
 
-    A type or version above the known ones results in an `UnknownRecord`. Raises CorruptDataError for bytes that are not
-    a framed message, or that continue after it.
+    A type or version unknown to this process results in an `UnknownRecord`. Raises CorruptDataError for bytes that are
+    not a framed message, or that continue after it.
     """
     head = payload[:3]
     decode = _decoders.get(head)
@@ -87,7 +88,7 @@ def decode_value(payload: bytes) -> ApiMessageAndVersion:
         if found is None:
             return ApiMessageAndVersion(UnknownRecord(api_key, version, payload), version)
         decode = found
-        if start == 3:
+        if start == 3 and api_key not in FOREIGN_RECORDS:  # those are not known for ever
             _decoders[head] = decode
     else:
         version = head[2]
@@ -114,7 +115,7 @@ def encode_value(message: AnyMessage, version: int) -> bytes:
 
 @memoized
 def _frame_of(cls: type[Message], version: int) -> bytes:
-    if METADATA_RECORDS.get(cls.API_KEY) is not cls:
+    if record_class(cls.API_KEY) is not cls:
         raise UnwritableMetadataError(f"{cls.__name__} is not a metadata record; it can't have a frame.")
     return bytes((FRAME_VERSION,)) + uvarint(cls.API_KEY) + uvarint(max(version, 0))
 
@@ -168,7 +169,10 @@ def control_version(value: bytes) -> int:
 
 
 def record_type(control: bool, api_key: int, version: int) -> str:
-    """The name of a record's type, as in Kafka's dump tool; `UNKNOWN` for an unknown type or version."""
+    """The name of a record's type, as in Kafka's dump tool; `UNKNOWN` for a type or version that Kafka does not have.
+
+    So a lake's log is the same whichever foreign types a process knows.
+    """
     cls = (control_records.CONTROL_RECORDS if control else METADATA_RECORDS).get(api_key)
     if cls is None or version not in cls.VERSIONS:
         return UNKNOWN
@@ -179,7 +183,7 @@ _decoders: dict[bytes, Decoder] = {}  # by the three bytes of a frame whose numb
 
 
 def _decoder_for(api_key: int, version: int) -> Decoder | None:
-    cls = METADATA_RECORDS.get(api_key)
+    cls = record_class(api_key)
     return None if cls is None or version not in cls.VERSIONS else message_decoder(cls, version)
 
 
@@ -215,4 +219,6 @@ def _read_frame(payload: bytes) -> tuple[int, int, int]:
 
 def _unreadable(payload: bytes, reason: str) -> str:
     api_key, version = read_frame(payload)
-    return f"The bytes of a {METADATA_RECORDS[api_key].__name__} version {version} can't be read: {reason}."
+    cls = record_class(api_key)
+    assert cls is not None, "its bytes were to be decoded"
+    return f"The bytes of a {cls.__name__} version {version} can't be read: {reason}."

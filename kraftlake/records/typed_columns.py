@@ -28,6 +28,7 @@ ARROW_TYPES: dict[Primitive, pa.DataType] = {
     Primitive.INT16: pa.int16(),
     Primitive.UINT16: pa.int32(),
     Primitive.INT32: pa.int32(),
+    Primitive.UINT32: pa.int64(),
     Primitive.INT64: pa.int64(),
     Primitive.FLOAT64: pa.float64(),
     Primitive.STRING: pa.string(),

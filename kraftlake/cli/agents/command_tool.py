@@ -25,10 +25,11 @@ _NOT_FOR_AGENTS: Final = frozenset(
 
 @attrs.frozen(kw_only=True)
 class CommandTool:
-    """A command that answers about some `sources`, and about no others."""
+    """A command that answers about some `sources`, and about no others, with the `schemas` of a fork's records."""
 
     command: click.Command
     sources: tuple[str, ...]
+    schemas: str | None = None
 
     @property
     def name(self) -> str:
@@ -61,7 +62,7 @@ class CommandTool:
         for name in arguments:
             if name not in parameters:
                 raise UsageError(f"{self.name} has no argument {name!r}: it takes {in_words(sorted(parameters))}.")
-        options: list[str] = []
+        options: list[str] = [] if self.schemas is None else [f"--schemas={self.schemas}"]
         positional: list[str] = []
         for name, parameter in parameters.items():
             if (value := arguments.get(name)) is None:

@@ -23,9 +23,9 @@ has the command that gives the same to a person, and where its source ends (offs
 Moments are offsets, times in UTC, or times before the log's end such as now-15m. Begin with doctor."""
 
 
-def tools_of(commands: Any, sources: Sequence[str]) -> dict[str, CommandTool]:
-    """The tools by name; `commands` are those of the application by name."""
-    return {name: CommandTool(command=commands[name], sources=tuple(sources)) for name in COMMANDS}
+def tools_of(commands: Any, sources: Sequence[str], *, schemas: str | None = None) -> dict[str, CommandTool]:
+    """The tools by name; `commands` are those of the application by name, each gets the folder of `schemas`."""
+    return {name: CommandTool(command=commands[name], sources=tuple(sources), schemas=schemas) for name in COMMANDS}
 
 
 def server_of(tools: dict[str, CommandTool], limits: AnswerLimits) -> Server[Any]:

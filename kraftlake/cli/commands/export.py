@@ -9,6 +9,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import OUTPUT, regular_file
+from kraftlake.cli.options.schemas import warn_left_out
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.reports import show_export_report
 
@@ -43,6 +44,7 @@ def export(call: Call, source: str, file: str, *, allow_loss: bool, force: bool)
         report = opened.export(target, call.at, allow_loss=allow_loss, lenient=not call.strict).to_json()
     for loss in report["losses"]:
         call.terminal.warn(f"left out: {loss}")
+    warn_left_out(call.terminal, file)
     for note in report["notes"]:
         call.terminal.note(note)
     call.answer(report, show_export_report)

@@ -11,7 +11,7 @@ from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.observing import metrics_at, metrics_options
 from kraftlake.cli.options.parameters import CONFIG, OUTPUT
-from kraftlake.cli.options.shared import command
+from kraftlake.cli.options.shared import command, schemas_option
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.output.visible import visible
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @command("Keep the lakes of many clusters level with their quorums, and serve metrics.", source=False, answers=False)
 @argument("config", type=CONFIG, help="A TOML file with a section for each cluster; see above.")
 @option("--check", is_flag=True, help="Read and check the file, and end: no cluster is asked.")
+@schemas_option
 @metrics_options("In place of [metrics]: ")
 @option("--notify", metavar="URL", help="In place of url in [notify]: post findings that appear and clear there.")
 @option(

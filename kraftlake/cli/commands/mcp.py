@@ -7,7 +7,8 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.parameters import SOURCE, CountParameter
-from kraftlake.cli.options.shared import command
+from kraftlake.cli.options.schemas import GIVEN
+from kraftlake.cli.options.shared import command, schemas_option
 
 
 @command("What may an agent ask of these sources?", source=False, answers=False)
@@ -26,6 +27,7 @@ from kraftlake.cli.options.shared import command
     show_default=True,
     help="The size that an answer may have.",
 )
+@schemas_option
 @click.pass_context
 def mcp(context: click.Context, call: Call, sources: tuple[str, ...], *, timeout: int, max_bytes: int) -> None:
     """Serve the commands that only read as tools on stdin and stdout, over the Model Context Protocol.
@@ -51,4 +53,4 @@ def mcp(context: click.Context, call: Call, sources: tuple[str, ...], *, timeout
     commands = context.find_root().command
     assert isinstance(commands, click.Group)
     limits = AnswerLimits(seconds=timeout, answer_bytes=max_bytes)
-    serve(server_of(tools_of(commands.commands, sources), limits))
+    serve(server_of(tools_of(commands.commands, sources, schemas=context.meta.get(GIVEN)), limits))

@@ -10,6 +10,7 @@ import click
 from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import OUTPUT, CountParameter, ParsedParameter
+from kraftlake.cli.options.schemas import warn_left_out
 from kraftlake.cli.options.shared import command
 from kraftlake.cli.views.restore_view import show_loss, show_restored
 from kraftlake.runtime.errors import UsageError
@@ -110,6 +111,7 @@ def restore(
         sys.stdout.flush()
     for warning in plan.warnings:
         call.terminal.warn(warning)
+    warn_left_out(call.terminal, "the restored snapshot")
     if not yes:
         click.confirm(f"Write controllers' directories for offset {plan.at.offset} to {to}?", abort=True, err=True)
     size = write_restore(plan, target)

@@ -12,7 +12,7 @@ from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import argument, option
 from kraftlake.cli.options.observing import metrics_at, metrics_options
 from kraftlake.cli.options.parameters import LAKE, MOMENT, MeasureParameter
-from kraftlake.cli.options.shared import command
+from kraftlake.cli.options.shared import command, schemas_option
 from kraftlake.cli.views.reports import show_run
 from kraftlake.runtime.moments import LogTime
 from kraftlake.runtime.process_setup import configure_process
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="With --follow: how often to look, 1 if not given.",
 )
+@schemas_option
 @metrics_options("With --follow: ")
 def tables(
     call: Call,

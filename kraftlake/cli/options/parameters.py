@@ -295,9 +295,9 @@ def _some_time(value: Any) -> timedelta:
 
 
 def _record_types(_: click.Context | None = None) -> Sequence[str]:
-    from kraftlake.replay.queries.record_types import RECORD_TYPES
+    from kraftlake.replay.queries.record_types import known_types
 
-    return RECORD_TYPES
+    return known_types()
 
 
 def _event_kind(value: str) -> tuple[str, ...]:

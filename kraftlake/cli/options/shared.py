@@ -32,6 +32,7 @@ from kraftlake.cli.options.parameters import (
     TimeParameter,
     mapping,
 )
+from kraftlake.cli.options.schemas import SCHEMAS, note_passed_over
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.output.zone import shown_in
 from kraftlake.cli.selection.cut import Cut
@@ -57,6 +58,7 @@ _tail_option = option("--tail", type=CountParameter(min=1), help="The last N lin
 hosted_option = option("--hosted", is_flag=True, help="With --broker: also the partitions that it hosts.")
 COMMAND_CONFIG = "For HOST:PORT: the properties of TLS and SASL that Kafka's own tools take."
 command_config_option = option("--command-config", section=SHARED_SECTION, metavar="FILE", help=COMMAND_CONFIG)
+schemas_option = option("--schemas", **SCHEMAS)
 live_cluster_id_option = option(
     "--cluster-id",
     section=SHARED_SECTION,
@@ -105,7 +107,7 @@ def together(*decorators: Decorator) -> Decorator:
 
 def sources_options(function: Callable[..., None]) -> Callable[..., None]:
     """The argument of a command that compares the logs of a quorum's nodes, and the options to ask a live one."""
-    return _sources_argument(command_config_option(live_cluster_id_option(function)))
+    return _sources_argument(command_config_option(live_cluster_id_option(schemas_option(function))))
 
 
 def list_option(*names: str, **declared: Any) -> Decorator:
@@ -209,6 +211,7 @@ def shared_options(
         (source, shared(["--node"], type=NODE, help="Of the logs of several nodes, that of this one.")),
         (source, shared(["--cluster-id"], metavar="ID", help="The cluster's id, if no meta.properties has it.")),
         (source, shared(["--command-config"], metavar="FILE", help=COMMAND_CONFIG)),
+        (source, Option(["--schemas"], **SCHEMAS)),
         (times, shared(["--tz", "zone"], type=ZONE, is_eager=True, help=zones)),
         (True, shared(["--color"], type=ways, default="auto", help=colours)),
         (
@@ -248,6 +251,7 @@ def command(
                 options["first"] = since
             with shown_in(call.zone), _hinting_at_times((call.at, *options.values()), at_time=at):
                 function(call, **options)
+            note_passed_over(call.terminal)
 
         made: Command = click.command(
             name or function.__name__.strip("_").replace("_", "-"), cls=Command, section=section, short_help=question

@@ -19,9 +19,9 @@ from kraftlake.kernels import compiled, record_types
 from kraftlake.kernels.partition_row import COLUMNS
 from kraftlake.kernels.replay import change_state
 from kraftlake.kernels.replay.journal import Journal
-from kraftlake.records.metadata_records import ClearElrRecord, TopicRecord
+from kraftlake.records.metadata_records import METADATA_RECORDS, ClearElrRecord, TopicRecord
 from kraftlake.records.schema import SPEC, Message
-from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value, encode_value
+from kraftlake.records.serde import AnyMessage, UnknownRecord, decode_value, encode_value, read_frame
 from kraftlake.runtime.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -149,14 +149,16 @@ class BulkChange(BulkTopics):
 
     def _replay_unusual(self, data: Any, starts: Any, stops: Any, at: int) -> bool:
         """Replay a value that is right, but not written or not in place as usual; False for any other."""
+        content = bytes(data[starts[at] : stops[at]])
         try:
-            framed = decode_value(bytes(data[starts[at] : stops[at]]))
+            api_key, _ = read_frame(content)
+            framed = decode_value(content) if api_key in METADATA_RECORDS else None
         except CorruptDataError:
             return False
-        message = framed.message
-        if isinstance(message, UnknownRecord) and message.api_key not in TOPIC_KINDS:
+        if framed is None or (isinstance(framed.message, UnknownRecord) and api_key not in TOPIC_KINDS):
             self._others.append(of_bytes("q", array("q", [at, -1]).tobytes(), 2))
             return True
+        message = framed.message
         if isinstance(message, UnknownRecord) or message.API_KEY in _MARKS:
             return False
         message = _held_by_rows(message)

@@ -120,7 +120,7 @@ class Rewriter:
             kind = _kind(struct, spec)
             return tuple(one(kind, each) for each in value) if spec.array else one(kind, value)
         if spec.type is Primitive.BYTES:
-            return bytes(len(value))
+            return tuple(bytes(len(each)) for each in value) if spec.array else bytes(len(value))
         # The times of tokens are no keys, and events show changes of tokens by them.
         return value if isinstance(struct, DelegationTokenRecord) else 0
 

@@ -16,6 +16,7 @@ from kraftlake.delta.topics.bulk_change import TOPIC_KINDS
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.topics_image import TopicsImage
+from kraftlake.records.foreign.registered import is_passed_over
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.record_faults import RECORD_FAULTS
@@ -114,6 +115,6 @@ def _replay(
             change.get_or_create_configs_delta().replay_remove_topic(removed)
         return
     message = records.message(place)
-    if getattr(message, "API_KEY", None) not in _PASSED_OVER:
+    if getattr(message, "API_KEY", None) not in _PASSED_OVER and not is_passed_over(message):
         change.replay(message, int(records.offsets[place]))
         messages.append(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kraftlake.records.control_records import CONTROL_NAMES
+from kraftlake.records.foreign.registered import FOREIGN_RECORDS
 from kraftlake.records.metadata_records import METADATA_RECORDS
 from kraftlake.records.schema import type_name
 from kraftlake.runtime.arguments import texts
@@ -12,7 +13,12 @@ from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean
 
 RECORD_TYPES: tuple[str, ...] = (*map(type_name, METADATA_RECORDS.values()), *CONTROL_NAMES.values(), "UNKNOWN")
-"""Every value that `LogRecord.type` can have: metadata records, control records, unknown ones."""
+"""Every value that `LogRecord.type` can have without foreign types: metadata and control records, unknown ones."""
+
+
+def known_types() -> tuple[str, ...]:
+    """Every value that `LogRecord.type` can have in this process."""
+    return (*RECORD_TYPES, *map(type_name, FOREIGN_RECORDS.values()))
 
 
 def checked_types(types: Iterable[str] | None) -> frozenset[str] | None:
@@ -21,7 +27,8 @@ def checked_types(types: Iterable[str] | None) -> frozenset[str] | None:
         return None
     given = texts([types] if isinstance(types, str) else types, "the name of a record type")
     names = frozenset(name.upper() for name in given)
-    for name in sorted(names - {*RECORD_TYPES}):
-        hint = did_you_mean(name, RECORD_TYPES) or f"there are {', '.join(sorted(RECORD_TYPES))}."
+    known = known_types()
+    for name in sorted(names - {*known}):
+        hint = did_you_mean(name, known) or f"there are {', '.join(sorted(known))}."
         raise UsageError(f"{name} is no record type; {hint}")
     return names

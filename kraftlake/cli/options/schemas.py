@@ -50,7 +50,7 @@ def warn_left_out(terminal: Terminal, written: str) -> None:
 
     if FOREIGN_RECORDS:
         terminal.warn(
-            f"{written} has no records of the types that --schemas declares: a node that starts on it lacks what they say"
+            f"{written} has no records of the types that --schemas declares: a node that starts on it lacks them"
         )
 
 

@@ -55,7 +55,8 @@ def blamed(source: LogSource, thing: Thing, at: int, *, newest_only: bool = Fals
     line = changes.lines.get(thing, [])
     if not line or line[-1].after is None:
         why = _why(source, thing, at, line, lenient=lenient)
-        raise NoSuchThingError(f"There is no {thing.text} at offset {at}{why}")
+        removed_at = line[-1].offset if line else None
+        raise NoSuchThingError(f"There is no {thing.text} at offset {at}{why}", removed_at=removed_at)
     return changes
 
 

@@ -47,7 +47,14 @@ class OffsetError(KraftlakeError):
 
 
 class NoSuchThingError(KraftlakeError):
-    """A topic, broker, config or another named object does not exist at an offset."""
+    """A topic, broker, config or another named object does not exist at an offset.
+
+    `removed_at` is the offset of the record that removed it; None if there is none.
+    """
+
+    def __init__(self, message: str, *, removed_at: int | None = None) -> None:
+        super().__init__(message)
+        self.removed_at = removed_at
 
 
 class ImportConflictError(KraftlakeError):

@@ -9,7 +9,7 @@ import pytest
 
 import kraftlake
 from kraftlake.records import metadata_records as r
-from tests.cli.running import DIRECTORY, fault, run
+from tests.cli.running import DIRECTORY, SAMPLES, fault, run
 from tests.replay import made_logs as log
 
 
@@ -114,3 +114,54 @@ def test_bisect_says_from_where_on_a_condition_holds() -> None:
         "condition": "offline_partitions > 5", "offset": 449, "timestamp": 1795247176256, "before": False,
         "after": True,
     }  # fmt: skip
+
+
+AUTHORIZED = SAMPLES / "authorized"
+LOG = AUTHORIZED / "log" / "__cluster_metadata-0"
+BY = (
+    "--log-tz",
+    "UTC",
+    "--authorizer-log",
+    *(AUTHORIZED / f"node-{node}" / "kafka-authorizer.log.gz" for node in (1, 2)),
+)
+
+
+def test_the_principal_stands_below_each_change() -> None:
+    shown = run("blame", LOG, "config/TOPIC/shared/retention.ms", "--all", *BY)
+    assert [line.strip() for line in shown.stdout.splitlines()[2::2]] == [
+        "by User:alice from 127.0.0.1, IncrementalAlterConfigs"
+    ] * 3
+    assert "kafka-authorizer.log: 20 requests that may change metadata; records come 0.094 s after" in shown.stderr
+    (form,) = map(json.loads, lines("blame", LOG, "topic/t-0", *BY, "--json"))
+    assert form["who"] == {
+        "principal": "User:alice", "host": "127.0.0.1", "request": "CreateTopics", "timestamp": 1795978953539,
+        "file": str(BY[3]), "candidates": [], "reason": None,
+    }  # fmt: skip
+    assert lines("blame", LOG, "topic/t-0", *BY, "--output", "csv")[0].endswith(",orEarlier,who")
+
+
+def test_who_removed_a_thing_is_said_with_its_end() -> None:
+    told = fault("blame", LOG, "topic/gone-5", *BY)
+    assert told.endswith("before that. Removed by User:CN=Carol\\, Smith \\= ops from 127.0.0.1, DeleteTopics.")
+
+
+def test_none_is_said_with_the_reason() -> None:
+    shown = run("blame", LOG, "feature/metadata.version", *BY).stdout
+    assert "by unknown: no line is of its time: the lines are of 2026-11-29 19:02:26.456Z to " in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--log-tz", "UTC"), "--log-tz is the zone of authorizer logs and audit files: name some."),
+        (("--audit-map", "time=ts"), "--audit-map says how audit files are read: name them with --audit."),
+    ],
+)
+def test_options_without_their_files_are_refused(words: tuple[str, ...], told: str) -> None:
+    assert fault("blame", LOG, "topic/t-0", *words, code=2).startswith(told.removesuffix("."))
+
+
+def test_lines_without_a_zone_need_one() -> None:
+    told = fault("blame", LOG, "topic/t-0", "--authorizer-log", BY[3])
+    assert "state no time zone: give that of its node with --log-tz" in told
+    assert told.endswith("(10 requests of them with a change that no other one can have made fit with --log-tz UTC).")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.cli.output.progress import Progress
     from kraftlake.cli.selection.cut import Cut
+    from kraftlake.diagnosis.attribution.attribution import Attribution
+    from kraftlake.diagnosis.attribution.witnesses import Witnesses
     from kraftlake.image.metadata_image import MetadataImage
     from kraftlake.replay.loader.fold import Replay
     from kraftlake.replay.loader.manifest import SkippedRecord
@@ -141,6 +143,17 @@ class Call:
                 f"{opened.name} is not named END-EPOCH.checkpoint, so its offset is unknown: -1 stands for it"
             )
         return opened
+
+    def attribution(self, source: Source, witnesses: Witnesses | None) -> Attribution | None:
+        """The attribution of a source's records to clients, by witnesses; None without any. Says what is in these."""
+        if witnesses is None:
+            return None
+        from kraftlake.diagnosis.attribution.attribution import Attribution
+
+        found = Attribution(source, witnesses)
+        for note in found.notes():
+            self.terminal.note(note)
+        return found
 
     def warn_changes_begin(self, source: Source, what: str) -> None:
         """Warn where the answers on a whole log begin later than its records; `what` is such as `events begin`."""

@@ -81,11 +81,15 @@ SERVICES: Final = ("broker", "controller", "cluster up", "follow", "import", "ta
 
 
 class Option(click.Option):
-    """An option with its heading in `--help`, and with a variable where its command is a service."""
+    """An option with its heading in `--help`, and with a variable where its command is a service.
 
-    def __init__(self, *args: Any, section: str = "Options", **extra: Any) -> None:
+    One that takes `several` values has all words up to the next option, as the shell makes of `logs/*`.
+    """
+
+    def __init__(self, *args: Any, section: str = "Options", several: bool = False, **extra: Any) -> None:
         super().__init__(*args, **extra)
         self.section = section
+        self.several = several
 
     def variable(self, command: str) -> str | None:
         """The environment variable of the option of a command; None where it has none."""
@@ -161,7 +165,7 @@ class Command(_Explained):
         A repeated option that takes one value is a UsageError: click would silently keep the last. An option at the
         end whose value the shell completes is left out, so that click knows the words before it.
         """
-        words = [f" {arg}" if _NEGATIVE_NUMBER.fullmatch(arg) else arg for arg in args]
+        words = [f" {arg}" if _NEGATIVE_NUMBER.fullmatch(arg) else arg for arg in self._repeated(args)]
         if ctx.resilient_parsing and words and words[-1].startswith("-"):
             del words[-1]
         if not ctx.resilient_parsing:
@@ -171,6 +175,19 @@ class Command(_Explained):
                 if times > 1 and isinstance(parameter, click.Option) and _takes_one(parameter):
                     raise click.UsageError(f"{_names(parameter)} is given {times} times: give it once.", ctx)
         return super().parse_args(ctx, words)
+
+    def _repeated(self, args: Sequence[str]) -> list[str]:
+        """The words with an option that takes several values before each of its values."""
+        names = {name for one in self.params if getattr(one, "several", False) for name in one.opts}
+        words, name, given = list[str](), "", 0
+        for arg in args:
+            if arg.startswith("-"):
+                name, given = arg if arg in names else "", 0
+            elif name:
+                words += [name] if given else []
+                given += 1
+            words.append(arg)
+        return words
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: arguments are a section of `format_options`, also where click has no sections for them yet."""

@@ -10,10 +10,14 @@ from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.views.diff_view import field_pieces
 from kraftlake.cli.views.lines import LineTimes
+from kraftlake.cli.views.who_view import show_who
 from kraftlake.image.kafka_names import acl_words
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis.things import Thing
+
+_INDENT = 14
+"""The columns before the epoch's, and two more."""
 
 
 def show_blame(terminal: Terminal, thing: Thing, forms: Sequence[dict[str, Any]]) -> None:
@@ -26,9 +30,11 @@ def show_blame(terminal: Terminal, thing: Thing, forms: Sequence[dict[str, Any]]
         if form.get("orEarlier"):
             so = ("  so since this snapshot or earlier", Style.WARNING)
             terminal.line(*head, "snapshot", *_value(thing, form["after"]), so)
+            show_who(terminal, form, _INDENT)
             continue
         later = f"  takes effect at offset {form['effectiveOffset']}" if "effectiveOffset" in form else ""
         terminal.line(*head, form["type"].removesuffix("_RECORD"), *_change(thing, form), (later, Style.QUIET))
+        show_who(terminal, form, _INDENT)
 
 
 def _change(thing: Thing, form: dict[str, Any]) -> list[Piece]:

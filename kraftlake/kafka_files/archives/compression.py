@@ -48,7 +48,7 @@ class _Unpacked:
 
     def read(self, length: int) -> bytes:
         """Read at most `length` bytes, none at the end. Raises EOFError for a truncated stream."""
-        while True:
+        while length:
             one = self._decompressor
             if one.eof:
                 rest = one.unused_data.lstrip(b"\0") or self._stream.read(_CHUNK).lstrip(b"\0")  # the padding of xz
@@ -62,6 +62,7 @@ class _Unpacked:
             data: bytes = one.decompress(rest, length)
             if data:
                 return data
+        return b""
 
 
 class _Part(io.RawIOBase):

@@ -122,8 +122,7 @@ class Members:
         """Return the error for a member that is a link or a special file."""
         return self.refusal(f"its member {shown(name)!r} is a link or a special file")
 
-    @staticmethod
-    def is_wanted(file_name: str) -> bool:
+    def is_wanted(self, file_name: str) -> bool:
         """Whether a member of this name is to be read."""
         return is_log_file(file_name) or file_name in (META_PROPERTIES, QUORUM_STATE)
 
@@ -145,6 +144,10 @@ class Members:
         if is_packed_log_file(name):
             self.read_packed(folder, name, _first(read, size))
             return
+        self._hold(folder, name, size, read)
+
+    def _hold(self, folder: str, name: str, size: int, read: Callable[[int], bytes]) -> None:
+        """Add a file of a known size."""
         blocks: list[bytes] = []
         left = size
         while left > 0:
@@ -183,6 +186,24 @@ class Members:
         if self._held > self.limits.held:
             raise self.refusal("its log is too large to be read compressed: unpack it and name the directory")
         return packed
+
+
+@attrs.define
+class TextMembers(Members):
+    """The text files found in an archive so far, of names that `wanted` accepts without a codec's suffix."""
+
+    wanted: Callable[[str], bool] = bool
+
+    def is_wanted(self, file_name: str) -> bool:
+        """Whether a member of this name is to be read."""
+        return self.wanted(unpacked_name(file_name))
+
+    def read(self, folder: str, name: str, size: int, read: Callable[[int], bytes]) -> None:
+        """Add a wanted member, decompressed where its name says that it is compressed."""
+        if unpacked_name(name) == name:
+            self._hold(folder, name, size, read)
+        else:
+            self.read_packed(folder, name, _first(read, size))
 
 
 def _first(read: Callable[[int], bytes], size: int) -> Callable[[int], bytes]:

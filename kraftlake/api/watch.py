@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 import pyarrow.compute as pc
 
 from kraftlake.api.events import rows_of
 from kraftlake.image.cluster_counts import ClusterCounts
+from kraftlake.image.cluster_health import HEALTH_COUNTS, ClusterHealth
 from kraftlake.replay.loader.quorum_state import leader_at
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.reading.replay_base import check_unbroken
 from kraftlake.tables.events.delta_events import DeltaEvents
 from kraftlake.tables.events.events_table import EVENTS
-from kraftlake.tables.metrics.cluster_counts import ClusterCounter, topic_counts
+from kraftlake.tables.metrics.cluster_counts import CLUSTER_COUNTS, COUNTS, ClusterCounter
+from kraftlake.tables.metrics.count_changes import CountChanges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from kraftlake.replay.live.open_live import LiveLog
     from kraftlake.replay.loader.manifest import SkippedRecord
     from kraftlake.replay.log.delta_chunk import DeltaChunk
-
-_COUNTS: Final = [field.name for field in attrs.fields(ClusterCounts)]
 
 
 @attrs.frozen(kw_only=True)
@@ -46,6 +46,7 @@ class WatchState:
     counts: ClusterCounts
     seen_to: int
     trouble: str | None
+    health: ClusterHealth = ClusterHealth()
 
 
 class Watch:
@@ -81,7 +82,7 @@ class Watch:
         at = self._replay.begin_at(reader, begin - 1, cluster_id=cluster_id)
         at = attrs.evolve(at, image=attrs.evolve(at.image, provenance=self._replay.last))
         self._leader = None if self._replay.quorum.leader_id is not None else leader_at(reader, begin - 1)
-        self._counter = ClusterCounter(at)
+        self._counter = ClusterCounter(at.image)
         self._events = DeltaEvents(at, show_secrets=show_secrets, of_brokers=of_brokers)
         self._backlog: Iterator[Iterator[DeltaChunk]] = iter(())
         if begin < end:
@@ -101,14 +102,16 @@ class Watch:
     def state(self) -> WatchState:
         """The state after the last step."""
         at, leader = self._replay.last, self._replay.quorum.leader_id
+        counts = dict(zip(COUNTS, self._counter.counts.tolist(), strict=True))
         return WatchState(
             leader=self._leader if leader is None else leader,
             epoch=at.epoch,
             offset=at.offset,
             timestamp=at.timestamp,
-            counts=ClusterCounts(**dict(zip(_COUNTS, self._counter.counts.tolist(), strict=True))),
+            counts=ClusterCounts(**{name: counts[name] for name in CLUSTER_COUNTS}),
             seen_to=self._live.seen_to,
             trouble=self._live.trouble,
+            health=ClusterHealth(**{name: counts[name] for name in HEALTH_COUNTS}),
         )
 
     @property
@@ -119,8 +122,7 @@ class Watch:
     def step(self) -> Iterator[pa.Table]:
         """The events of the next batches, as tables of `events/`; does not wait, and may yield none."""
         for chunk in self._next_chunks():
-            growth = topic_counts(chunk.partitions, len(chunk.boundaries))
-            self._counter.take(chunk.boundaries.offsets, growth, chunk.others, with_first=False)
+            self._counter.take(CountChanges.of_chunk(chunk), chunk.others, with_first=False)
             rows = self._events.take(chunk).rows().cast(EVENTS.schema)
             yield rows.filter(pc.field("offset") >= self._from)
 

@@ -13,8 +13,6 @@ import attrs
 from kraftlake.diagnosis.conditions import Condition
 from kraftlake.diagnosis.thing_changes import Change, begins_of, changes_after, image_after
 from kraftlake.diagnosis.things import Thing, paths_like
-from kraftlake.image.cluster_counts import ClusterCounts
-from kraftlake.image.cluster_health import HEALTH_COUNTS
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.manifest import SkippedRecord
@@ -83,8 +81,7 @@ def bisect(
     things = [name for name in condition.names if isinstance(name, Thing)]
     lines = changes_after(source, things, begin, last, lenient=lenient).lines if things else {}
     counts = _of_counts(source, condition, begin, last, lenient=lenient)
-    health = _of_health(source, condition, begin, last, lenient=lenient)
-    events = heapq.merge(_of_things(lines), counts, health, key=itemgetter(0))
+    events = heapq.merge(_of_things(lines), counts, key=itemgetter(0))
     found = _first_holding(condition, dict.fromkeys(condition.names), events, first)
     if found is None:
         at = f"at offset {first}" if first == last else f"at any offset from {first} to {last}"
@@ -141,12 +138,13 @@ def _of_things(lines: Mapping[Thing, Sequence[Change]]) -> list[_Event]:
 
 
 def _of_counts(source: LogSource, condition: Condition, begin: int, last: int, *, lenient: bool) -> Iterator[_Event]:
-    names = [name for name in condition.names if isinstance(name, str) and name not in HEALTH_COUNTS]
+    names = [name for name in condition.names if isinstance(name, str)]
     if not names:
         return
     from kraftlake.diagnosis.counts import count_changes  # imports numpy
+    from kraftlake.tables.metrics.cluster_counts import COUNTS
 
-    columns = [[field.name for field in attrs.fields(ClusterCounts)].index(name) for name in names]
+    columns = [COUNTS.index(name) for name in names]
     before: list[int] = []
     image = image_after(source, begin, lenient=lenient)
     for changes in count_changes(source.reader, image, last, lenient=lenient):
@@ -156,17 +154,6 @@ def _of_counts(source: LogSource, condition: Condition, begin: int, last: int, *
             if counts != before:
                 yield offset, None if time < 0 else time, dict(zip(names, counts, strict=True))
             before = counts
-
-
-def _of_health(source: LogSource, condition: Condition, begin: int, last: int, *, lenient: bool) -> Iterator[_Event]:
-    names = [name for name in condition.names if isinstance(name, str) and name in HEALTH_COUNTS]
-    if not names:
-        return
-    from kraftlake.diagnosis.counts import health_changes  # imports numpy
-
-    image = image_after(source, begin, lenient=lenient)
-    for offset, time, health in health_changes(source.reader, image, last, lenient=lenient):
-        yield offset, None if time < 0 else time, {name: getattr(health, name) for name in names}
 
 
 def _why(source: LogSource, unknown: Collection[Thing], last: int, *, lenient: bool) -> str:

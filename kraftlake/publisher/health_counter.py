@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from kraftlake.delta.health_effects import HealthEffects
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.cluster_health import HEALTH_COUNTS, ClusterHealth, HealthTally
-from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.partition_health import MIN_ISR
 from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
@@ -28,10 +29,11 @@ class HealthCounter(MetadataPublisher):
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Update the counts."""
-        if isinstance(manifest, SnapshotManifest) or _changes_all(delta):
+        effects = HealthEffects.of(delta)
+        if isinstance(manifest, SnapshotManifest) or effects.brokers or effects.all_topics:
             self._tally = HealthTally.of(new_image)
         else:
-            self._count_change(delta, new_image)
+            self._count_change(delta, new_image, effects.topics)
         self.health = self._tally.health
 
     def register(self, registry: MetricsRegistry) -> None:
@@ -39,9 +41,8 @@ class HealthCounter(MetadataPublisher):
         for name, text in HEALTH_COUNTS.items():
             registry.gauge(MetricName("kraftlake", "cluster", name), text, lambda n=name: getattr(self.health, n))  # type: ignore[misc]
 
-    def _count_change(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
+    def _count_change(self, delta: MetadataDelta, new_image: MetadataImage, configured: Collection[str]) -> None:
         before, tally, topics = delta.image, self._tally, delta.topics_delta
-        configured = _configured(delta)
         for name in configured:
             for image, sign in ((before, -1), (new_image, 1)):
                 topic = image.topics.get_topic(name)
@@ -61,26 +62,3 @@ class HealthCounter(MetadataPublisher):
             gone = [had[number] for number in change.partition_changes if number in had]
             tally.add(before, change.name, gone, -1)
             tally.add(new_image, change.name, change.partition_changes.values(), 1)
-
-
-def _changes_all(delta: MetadataDelta) -> bool:
-    """Whether a change of brokers or of the cluster's configs may change the counts of every topic."""
-    configs = {} if delta.configs_delta is None else delta.configs_delta.changes
-    if any(resource.name == "" and MIN_ISR in change.changes for resource, change in configs.items()):
-        return True
-    cluster = delta.cluster_delta
-    if cluster is None:
-        return False
-    before = cluster.image.brokers
-    return any(
-        broker is None
-        or (was := before.get(id_)) is None
-        or (was.fenced, was.directories) != (broker.fenced, broker.directories)
-        for id_, broker in cluster.changed_brokers.items()
-    )
-
-
-def _configured(delta: MetadataDelta) -> set[str]:
-    """The topics whose own min.insync.replicas may have changed."""
-    configs = {} if delta.configs_delta is None else delta.configs_delta.changes
-    return {one.name for one, change in configs.items() if one.type == TOPIC_RESOURCE and MIN_ISR in change.changes}

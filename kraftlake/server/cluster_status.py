@@ -31,7 +31,8 @@ class FollowState(StrEnum):
 class ClusterStatus:
     """The status of a followed cluster in plain values; offsets, ids and times (epoch ms) are −1 while unknown.
 
-    `end_offset` is the lake's, `timestamp` its newest record's; `fetched_ms` is the time of a controller's last answer.
+    `end_offset` is the lake's, `timestamp` its newest record's; `seen_to` is the end of the directory that is followed,
+    where it is one, committed or not; `fetched_ms` is the time of a controller's last answer.
     `upkeep_ms` is the time of the lake's last upkeep, `upkeep_faults` how often a part of it failed. `counts` and
     `health` are None without an image. `changed_to` is the last offset of a record that changed the image.
     `observer` is the current one. `checked_to` is the change up to which the lake was last checked, `checked_at` when
@@ -42,6 +43,7 @@ class ClusterStatus:
     state: FollowState = FollowState.STARTING
     end_offset: int = -1
     timestamp: int = -1
+    seen_to: int = -1
     high_watermark: int = -1
     fetched_ms: int = -1
     leader_id: int = -1
@@ -77,3 +79,8 @@ class ClusterStatus:
         if self.high_watermark < 0 or self.end_offset < 0:
             return None
         return max(0, self.high_watermark - self.end_offset)
+
+    @property
+    def waiting(self) -> int | None:
+        """The offsets of the followed directory that the lake lacks; None while unknown, and of a quorum."""
+        return max(0, self.seen_to - self.end_offset) if self.seen_to >= 0 else None

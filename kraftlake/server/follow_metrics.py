@@ -55,6 +55,11 @@ def _of_following(clock: Clock) -> Iterator[tuple[str, str, Read]]:
         lambda c: c.state is FollowState.FOLLOWING,
     )
     yield "lag_offsets", "Offsets known to be committed that the lake lacks.", lambda c: c.lag
+    yield (
+        "waiting_offsets",
+        "Offsets of the followed directory, committed or not, that the lake lacks.",
+        lambda c: c.waiting,
+    )
     yield "lag_seconds", "Age of the lake's newest record by the controller's clock, s.", lag_seconds
     yield "last_offset", "The last offset of the lake.", lambda c: c.last_offset
     yield "last_timestamp_seconds", "The time of the lake's newest record, epoch s.", lambda c: _seconds(c.timestamp)

@@ -81,6 +81,10 @@ class ObservedLake:
         self.status.state = FollowState.FOLLOWING
         self._began()
 
+    def saw(self, step: FollowStep) -> None:
+        """Take how far the followed directory goes, committed or not."""
+        self.status.seen_to = step.seen_to
+
     def appended(self, batches: Sequence[RecordBatch]) -> None:
         """Take batches that were appended to the lake."""
         self.status.end_offset = batches[-1].last_offset + 1
@@ -98,7 +102,7 @@ class ObservedLake:
         self.status.state = FollowState.WAITING
 
     def answered(self, high_watermark: int) -> None:
-        """Note an answer of the quorum."""
+        """Note an answer of the quorum; −1 where its high watermark is not known."""
         status = self.status
         status.fetched_ms = self._clock.milliseconds()
         status.high_watermark = max(status.high_watermark, high_watermark)

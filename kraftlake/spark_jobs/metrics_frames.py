@@ -1,4 +1,4 @@
-"""The controller counts of `cluster_metrics/` at the end of each minute, as a Spark frame."""
+"""The counts of `cluster_metrics/` at the end of each minute, as a Spark frame."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftlake.spark_jobs.derived_frames import table_frame
-from kraftlake.tables.metrics.cluster_metrics import CLUSTER_METRICS, COUNTS
+from kraftlake.tables.metrics.cluster_counts import COUNTS
+from kraftlake.tables.metrics.cluster_metrics import CLUSTER_METRICS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -31,8 +31,8 @@ from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_table import HistoryTable
+from kraftlake.tables.metrics.count_changes import CountChanges
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part
-from kraftlake.tables.shards.count_changes import CountChanges
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import parts_of_step, replayed
 from kraftlake.tables.shards.results import Results, result_of, topics_and_names

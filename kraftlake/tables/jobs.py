@@ -94,10 +94,12 @@ EVENTS: Final = Job(
 
 METRICS: Final = Job(
     name="metrics",
-    question="Write Kafka's controller counts over time.",
+    question="Write Kafka's controller counts over time, and those of partitions in trouble.",
     help=(
         "Write Kafka's controller counts (brokers active and fenced, topics, partitions, offline and imbalanced ones, "
-        "unclean elections) into the table cluster_metrics/ of LAKE: a row for each offset from which on they differ."
+        "unclean elections) and those of partitions under min ISR, under-replicated, led by a fenced broker, "
+        "reassigning and recovering, and of offline directories, into the table cluster_metrics/ of LAKE: a row for "
+        "each offset from which on they differ."
     ),
     tables=("cluster_metrics",),
     writers=("metrics.cluster_metrics:ClusterMetricsWriter",),

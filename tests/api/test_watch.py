@@ -18,6 +18,7 @@ import kraftlake
 from kraftlake.api import Watch
 from kraftlake.api.events import rows_of
 from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.cluster_health import count_health
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import OffsetError, ReplayError, UsageError
@@ -73,7 +74,7 @@ def test_the_events_of_a_log_that_grows_are_those_of_the_whole(
     assert rows == events_of(log, first)
     image = reference_image(log)
     assert watch.state.offset == log[-1].last_offset
-    assert watch.state.counts == count_cluster(image)
+    assert (watch.state.counts, watch.state.health) == (count_cluster(image), count_health(image))
     assert watch.image.topics == image.topics
 
 

@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from kraftlake.metadata_log.log import MetadataLog
-from tests.cli.running import ROOT, SAMPLE, fault, run
+from tests.cli.running import DIRECTORY, ROOT, SAMPLE, fault, run
 from tests.ports import free_ports
+from tests.protocol.fake_nodes import FakeController, serving
 from tests.server.fake_clusters import FakeCluster, small_log
 from tests.server.scraping import asked, samples
 from tests.waiting import wait_for
+
+CLUSTER_ID = "VXUoBgBGTaWWfCM4Toybuw"
 
 
 @contextmanager
@@ -78,6 +81,27 @@ def test_an_import_that_follows_a_quorum_serves_its_lag_and_its_lake(tmp_path: P
         wait_for(lambda: asked(port, "/readyz") == (503, "the quorum can't be reached\n"))
         assert asked(port, "/healthz") == (200, "ok\n")
         cluster.dead = False
+        wait_for(lambda: asked(port, "/readyz") == (200, "ok\n"))
+
+
+def test_an_import_that_follows_a_directory_serves_what_it_waits_for(tmp_path: Path) -> None:
+    node, (port,), lake = FakeController(), free_ports(1), tmp_path / "lake"
+    node.cluster_id, node.leader_epoch, node.high_watermark = CLUSTER_ID, 2, 5000
+    label = f'{{cluster="{lake}"}}'
+    words = ("import", "--follow", DIRECTORY, lake, "--metrics", port, "--poll", "0.05")
+    with daemon(*words):
+        wait_for(lambda: samples(port).get(f"kraftlake_follow_waiting_offsets{label}") == 1144)
+        told = samples(port)
+        assert f"kraftlake_follow_lag_offsets{label}" not in told, "a directory holds no high watermark"
+        assert f"kraftlake_follow_high_watermark{label}" not in told
+    with serving(node) as address, daemon(*words, "--quorum", address):
+        wait_for(lambda: samples(port).get(f"kraftlake_follow_high_watermark{label}") == 5000)
+        wait_for(lambda: samples(port).get(f"kraftlake_follow_lag_offsets{label}", 99) < 99)
+        wait_for(lambda: samples(port)[f"kraftlake_follow_waiting_offsets{label}"] < 1144)
+        node.shift = 1
+        wait_for(lambda: asked(port, "/readyz") == (503, "the quorum can't be reached\n"))
+        node.high_watermark, node.shift = 10**6, 0
+        wait_for(lambda: samples(port).get(f"kraftlake_follow_waiting_offsets{label}") == 0)
         wait_for(lambda: asked(port, "/readyz") == (200, "ok\n"))
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import astuple
 
 import kraftlake
 from kraftlake.api import Source
-from kraftlake.diagnosis.counts import health_changes
+from kraftlake.diagnosis.counts import count_changes
 from kraftlake.image.cluster_counts import count_cluster
 from kraftlake.image.cluster_health import count_health
 from kraftlake.image.metadata_image import MetadataImage
@@ -24,6 +25,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading import chunks
 from kraftlake.runtime.errors import NoSuchThingError, OffsetError, UnknownRecordError, UsageError
+from kraftlake.tables.metrics.cluster_counts import COUNTS
 from tests.cli.running import DIRECTORY
 from tests.diagnosis.brute_force import steps
 from tests.replay import made_logs as log
@@ -314,12 +316,14 @@ def test_a_start_past_the_end_is_no_range_backwards(source: Source) -> None:
 def test_the_counts_of_what_is_not_as_it_should_be_are_those_of_the_image_at_each_offset(
     source: Source, images: list[tuple[MetadataImage, Any]]
 ) -> None:
-    found = [(offset, health) for offset, _, health in health_changes(source.reader, MetadataImage.EMPTY, LAST)]
+    changes = [*count_changes(source.reader, MetadataImage.EMPTY, LAST)]
+    found = [pair for one in changes for pair in zip(one.offsets.tolist(), one.counts.tolist(), strict=True)]
     assert len(found) > 100
-    assert found[0] == (-1, count_health(MetadataImage.EMPTY))
-    for (before, health), (offset, _) in pairwise([*found, (LAST + 1, None)]):
+    assert found[0] == (-1, [0] * len(COUNTS))
+    for (before, counts), (offset, _) in pairwise([*found, (LAST + 1, [])]):
         for at in {before, (before + offset) // 2, offset - 1} - {-1}:
-            assert count_health(images[at][0]) == health, at
+            image = images[at][0]
+            assert counts == [*astuple(count_cluster(image)), *astuple(count_health(image))], at
 
 
 def test_such_a_count_is_found_with_others_in_one_condition(source: Source) -> None:

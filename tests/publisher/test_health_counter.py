@@ -13,55 +13,10 @@ from kraftlake.image.topics import topics_image
 from kraftlake.publisher.health_counter import HealthCounter
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
-from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.manifest import LogDeltaManifest, SnapshotManifest
 from kraftlake.runtime.metrics import MetricsRegistry
-from tests.replay.made_logs import partition, topic
-
-TOPICS = range(3)
-HERE, THERE = (Uuid(number.to_bytes(16, "big")) for number in (1001, 1002))
-NUMBERS = st.sampled_from(TOPICS)
-
-
-def change(number: int, isr: tuple[int, ...]) -> Message:
-    return r.PartitionChangeRecord(partition_id=0, topic_id=topic(number).topic_id, isr=isr)
-
-
-def config(type_: int, name: str, value: str | None) -> Message:
-    return r.ConfigRecord(resource_type=type_, resource_name=name, name="min.insync.replicas", value=value)
-
-
-def fence(broker: int, fenced: int) -> Message:
-    return r.BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=broker, fenced=fenced)
-
-
-def lose(broker: int, directories: tuple[Uuid, ...]) -> Message:
-    return r.BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=broker, log_dirs=directories)
-
-
-def reassign(number: int, adding: tuple[int, ...]) -> Message:
-    return r.PartitionChangeRecord(
-        partition_id=0, topic_id=topic(number).topic_id, replicas=(1, 2, 3, *adding), adding_replicas=adding,
-        directories=(HERE,) * (3 + len(adding)),
-    )  # fmt: skip
-
-
-def recover(number: int, state: int) -> Message:
-    return r.PartitionChangeRecord(partition_id=0, topic_id=topic(number).topic_id, leader_recovery_state=state)
-
-
-BROKERS = st.sampled_from([1, 2, 3])
-VALUES = st.sampled_from(["1", "2", "3", "many", None])
-CHANGES = st.one_of(
-    st.builds(change, NUMBERS, st.sampled_from([(1,), (1, 2), (1, 2, 3)])),
-    st.builds(config, st.just(2), NUMBERS.map("topic-{}".format), VALUES),
-    st.builds(config, st.just(4), st.just(""), VALUES),
-    st.builds(config, st.just(4), st.just("1"), VALUES),
-    st.builds(fence, BROKERS, st.sampled_from([1, -1])),
-    st.builds(lose, BROKERS, st.sampled_from([(HERE,), (THERE,), (HERE, THERE)])),
-    st.builds(reassign, NUMBERS, st.sampled_from([(), (4,), (4, 5)])),
-    st.builds(recover, NUMBERS, st.sampled_from([0, 1])),
-)
+from tests.health_changes import CHANGES, HERE, change, config, fence, lose, made, reassign, recover
+from tests.replay.made_logs import topic
 
 
 def counted(records: list[list[Message]], *, first_as_snapshot: bool = False) -> list[ClusterHealth]:
@@ -79,15 +34,6 @@ def counted(records: list[list[Message]], *, first_as_snapshot: bool = False) ->
         assert counter.health == count_health(image)
         counts.append(counter.health)
     return counts
-
-
-def made() -> list[Message]:
-    brokers = [
-        r.RegisterBrokerRecord(broker_id=id_, broker_epoch=id_, fenced=False, log_dirs=(HERE, THERE))
-        for id_ in (1, 2, 3)
-    ]
-    partitions = [partition(number, replicas=(1, 2, 3), directories=(HERE, HERE, THERE)) for number in TOPICS]
-    return [*brokers, *map(topic, TOPICS), *partitions]
 
 
 @given(st.lists(st.lists(CHANGES, min_size=1, max_size=3), max_size=8), st.booleans())

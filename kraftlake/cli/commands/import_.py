@@ -143,9 +143,18 @@ def _follow(
     from kraftlake.server.observed_lake import ObservedLake, observed_lake
 
     client, watch = None, None
+
+    def asked(high_watermark: int | None) -> None:
+        if high_watermark is None:
+            observed.waits()
+        else:
+            observed.answered(high_watermark)
+
     if quorum:
         cluster_id = call.open(source, tell_torn=False).cluster_id
-        client, watch = quorum_of(quorum, source, cluster_id, call.terminal.warn, command_config=call.command_config)
+        client, watch = quorum_of(
+            quorum, source, cluster_id, call.terminal.warn, command_config=call.command_config, asked=asked
+        )
     follower = LogFollower(
         source,
         lake,
@@ -162,7 +171,7 @@ def _follow(
             _Steps(call, lake, observed, include_uncommitted=include_uncommitted, only_proven=only_proven)
         ) as steps,
     ):
-        follower.run(steps, poll=poll, stop=stop)
+        follower.run(steps, poll=poll, stop=stop, observe=observed.saw)
 
 
 def _follow_quorum(call: Call, addresses: str, lake: str, metrics: MetricsAddress | None) -> None:

@@ -13,7 +13,7 @@ from kraftlake.cli.options.shared import Decorator, together
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kraftlake.protocol.quorum_client import QuorumClient
+    from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
 POLL_SECONDS = 0.5
@@ -62,10 +62,15 @@ def quorum_of(
     tell: Callable[[str], None],
     *,
     command_config: str | None = None,
+    asked: Callable[[int | None], object] = lambda _: None,
 ) -> tuple[QuorumClient, QuorumWatch]:
-    """A client of the quorum of a directory's cluster, for the committed offset; `tell` reports that it fails."""
+    """A client of the quorum of a directory's cluster, for the committed offset; `tell` reports that it fails.
+
+    `asked` gets the high watermark of each answer, None for each failure.
+    """
     from kraftlake.protocol.address import parse_addresses
     from kraftlake.protocol.node_connector import connector_of
+    from kraftlake.protocol.node_error import NodeError
     from kraftlake.protocol.quorum_client import QuorumClient
     from kraftlake.protocol.quorum_watch import QuorumWatch
 
@@ -75,4 +80,14 @@ def quorum_of(
             f"No meta.properties beside {source} names its cluster: give --cluster-id, so that the right one is asked."
         )
     client = QuorumClient(parsed, cluster_id=cluster_id, connect=connector_of(command_config, tell=tell))
-    return client, QuorumWatch(client.describe, tell)
+
+    def describe() -> QuorumPosition:
+        try:
+            found = client.describe()
+        except NodeError:
+            asked(None)
+            raise
+        asked(found.high_watermark)
+        return found
+
+    return client, QuorumWatch(describe, tell)

@@ -32,9 +32,15 @@ def _replicas(lists: RowLists) -> tuple[Int32s, Int32s]:
 
 def count_offline_and_imbalanced(topics: PackedTopics) -> tuple[int, int]:
     """The numbers of partitions without a leader, and of those whose leader is not their first replica."""
+    counts = count_rows(topics)
+    return counts[change_buffers.OFFLINE], counts[change_buffers.IMBALANCED]
+
+
+def count_rows(topics: PackedTopics) -> list[int]:
+    """The counts of all partitions, in the order of the columns of `kernels.columns.change_buffers`."""
     counts = zeros("q", 1, change_buffers.COUNTS)
     compiled.count_partitions(topics.merged().cells, topics.heap, counts)
-    return counts[0, change_buffers.OFFLINE], counts[0, change_buffers.IMBALANCED]
+    return counts.tolist()[0]  # type: ignore[no-any-return]
 
 
 def count_replicas(topics: PackedTopics, min_isr: Int32s) -> dict[int, list[int]]:

@@ -22,7 +22,7 @@ HAD, HAS, WRITTEN = 1, 2, 4
 DELETE, DIRECTORY, FOLLOWER, LEADING, ELECTED = range(5)
 """The kinds of changes, in the order of their names in the table `local_changes/`."""
 
-PARTITIONS, OFFLINE, IMBALANCED, UNCLEAN, ELIGIBLE, COUNTS = range(6)
+PARTITIONS, OFFLINE, IMBALANCED, UNDER_REPLICATED, REASSIGNING, RECOVERING, UNCLEAN, ELIGIBLE, COUNTS = range(9)
 """The columns of a delta's counts: the growth of those of partitions, then the elections of each kind."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftlake.kernels.columns import change_buffers as change
 from kraftlake.kernels.columns.change_buffers import CountedChanges
 from kraftlake.kernels.language import Bool, Int64, IntRows, Ints, LongRowsOut, compiled, inlined
-from kraftlake.kernels.partition_row import HEAP_LISTS, LEADER, SHAPE
+from kraftlake.kernels.partition_row import HEAP_LISTS, LEADER, RECOVERY, SHAPE
 from kraftlake.kernels.replay.row_lists import heap_at
 
 _NO_LEADER = -1
@@ -21,6 +21,24 @@ def _preferred(rows: IntRows, r: Int64, base_heap: Ints, heap: Ints) -> Int64:
 
 
 @inlined
+def _count_health(
+    rows: IntRows, r: Int64, sign: Int64, base_heap: Ints, heap: Ints, counts: LongRowsOut, delta: Int64
+) -> None:
+    at: Int64 = rows[r, 0]
+    shape = rows[r, SHAPE]
+    if rows[r, RECOVERY] != 0:
+        counts[delta, change.RECOVERING] += sign
+    if shape >= 0:
+        if shape >> 8 < shape & 0xFF:
+            counts[delta, change.UNDER_REPLICATED] += sign
+        return
+    if heap_at(base_heap, heap, at + 1) < heap_at(base_heap, heap, at):
+        counts[delta, change.UNDER_REPLICATED] += sign
+    if heap_at(base_heap, heap, at + 3) + heap_at(base_heap, heap, at + 4) > 0:
+        counts[delta, change.REASSIGNING] += sign
+
+
+@inlined
 def _count(
     rows: IntRows, r: Int64, sign: Int64, base_heap: Ints, heap: Ints, counts: LongRowsOut, delta: Int64
 ) -> None:
@@ -30,6 +48,7 @@ def _count(
         counts[delta, change.OFFLINE] += sign
     if leader != _preferred(rows, r, base_heap, heap):
         counts[delta, change.IMBALANCED] += sign
+    _count_health(rows, r, sign, base_heap, heap, counts, delta)
 
 
 @compiled
@@ -49,6 +68,7 @@ def count_changes(changes: CountedChanges, base_heap: Ints, heap: Ints, counts: 
             counts[delta, change.UNCLEAN] += changes.unclean[r]
             counts[delta, change.ELIGIBLE] += changes.eligible[r]
         stays: Bool = had and has and before[r, LEADER] == after[r, LEADER]
+        stays = stays and before[r, RECOVERY] == after[r, RECOVERY]
         if stays and before[r, 0] == after[r, 0] and before[r, SHAPE] == after[r, SHAPE]:
             continue  # as most changes
         if had:

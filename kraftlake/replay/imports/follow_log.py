@@ -117,8 +117,17 @@ class LogFollower:
         except TruncatedLogError as fault:
             return self._after_truncation(fault)
 
-    def run(self, tell: Callable[[FollowStep], None], *, poll: float, stop: threading.Event) -> None:
+    def run(
+        self,
+        tell: Callable[[FollowStep], None],
+        *,
+        poll: float,
+        stop: threading.Event,
+        observe: Callable[[FollowStep], object] | None = None,
+    ) -> None:
         """Run a step every `poll` seconds until `stop` is set; `tell` gets the first step and each with an addition.
+
+        `observe` gets every step.
 
         While the directory's tail is missing, each step compares the whole rest, and the pauses double up to half a
         minute.
@@ -128,6 +137,8 @@ class LogFollower:
         pause = poll
         while not stop.is_set():
             step = self.step()
+            if observe is not None:
+                observe(step)
             if first or step.is_news or step.truncated != truncated:
                 tell(step)
             first, truncated = False, step.truncated

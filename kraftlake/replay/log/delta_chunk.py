@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import attrs
 import numpy as np
 
-from kraftlake.image.cluster_counts import ClusterCounts
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.records.batch import RecordBatch
@@ -158,21 +157,19 @@ class LogBegin:
     """The begin of a table's next rows: the `image` that it covers.
 
     `is_load`: it covers nothing, and the image is the snapshot that a log begins with which starts above 0: loading it
-    is the first delta. `any_delta`: the log has at least one delta up to there.
+    is the first delta. `any_delta`: the log has at least one delta up to there. `in_shards`: partitions are in shards,
+    which make the rows of topics and partitions.
 
     `quorum` is the state of the quorum as of that image, and `newest_quorum` that at the offset that is covered, which
     may be within a metadata transaction.
-
-    `counts` are those of the cluster where the image has topics without partitions: these are in shards, which make the
-    rows of topics and partitions.
     """
 
     image: MetadataImage = MetadataImage.EMPTY
     is_load: bool = False
     any_delta: bool = False
+    in_shards: bool = False
     quorum: QuorumState = QuorumState()
     newest_quorum: QuorumState = attrs.field(default=attrs.Factory(lambda begin: begin.quorum, takes_self=True))
-    counts: ClusterCounts | None = None
 
     @property
     def epoch(self) -> int:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import partial
 
 from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.cluster_health import HEALTH_COUNTS
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.health import Health
@@ -26,7 +27,7 @@ class ClusterMetrics:
         self.state: ClusterState | None = None
 
     def register(self) -> None:
-        """Register `kraftlake_node_state`, and the counts of the log under Kafka's names."""
+        """Register `kraftlake_node_state`, the counts of the log under Kafka's names, and `kraftlake_cluster_…`."""
         self.registry.gauge(
             MetricName("kraftlake", "node", "state"), "1 for the state that the node is in.", self._states
         )
@@ -36,6 +37,12 @@ class ClusterMetrics:
                 "As the cluster's controller counts it.",
                 partial(self._count, name),
             )
+
+        for name, text in HEALTH_COUNTS.items():
+            self.registry.gauge(MetricName("kraftlake", "cluster", name), text, partial(self._health, name))
+
+    def _health(self, name: str) -> dict[Tags, float]:
+        return {} if self.state is None else {(): getattr(self.state.log.health, name)}
 
     def _count(self, name: str) -> dict[Tags, float]:
         return {} if self.state is None else {(): self.state.log.counts.by_metric()[name]}

@@ -74,7 +74,7 @@ class DeltaEvents:
         self._quorum, self._newest_quorum = begin.quorum, begin.newest_quorum
         """The state of the quorum as of the last delta, and the newest one: a metadata transaction may be open."""
         self._show_secrets = show_secrets
-        self._of_topics = begin.counts is None
+        self._of_topics = not begin.in_shards
 
     def take(self, chunk: DeltaChunk) -> EventChunk:
         """The input of the events of deltas."""

@@ -67,7 +67,7 @@ class PartitionHistoryWriter(HistoryWriter):
         the log's start, and begin at the snapshot's offset. Raises LakeError if table and log contradict each other.
         """
         self._store, self._racks = replay.store, LeaderRacks(begin.image.cluster.brokers)
-        if isinstance(table, HistoryTable) and table.covered is not None and begin.counts is None:
+        if isinstance(table, HistoryTable) and table.covered is not None and not begin.in_shards:
             replay.store.begin(begin.image.topics, *partitions_since(begin.image.topics, table))
 
     @property

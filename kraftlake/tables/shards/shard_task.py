@@ -20,8 +20,8 @@ from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.open_intervals import partitions_since
 from kraftlake.tables.history.writers import PartitionHistoryWriter
 from kraftlake.tables.lazy_table import LazyTable
+from kraftlake.tables.metrics.count_changes import CountChanges
 from kraftlake.tables.shards.chunks import Chunk
-from kraftlake.tables.shards.count_changes import CountChanges
 from kraftlake.tables.shards.replayed import parts_of_step, replayed
 from kraftlake.tables.shards.state_files import StateFile, read_state, write_state
 from kraftlake.tables.shards.steps import ShardStep
@@ -35,7 +35,7 @@ class ShardDone:
     """The result of a shard's task.
 
     `files` are the files of each table by name, and `open_files` those of open rows; none is part of a table yet.
-    `begins_with` are the counts of the shard's topics before the step, `topics` and `partitions` their numbers after
+    `begins_with` makes the shard's topics before the step, `topics` and `partitions` their numbers after
     it, `records` and `size` the number and the bytes of the step's records. `executor` names that of the task, if the
     caller sets it.
     """
@@ -43,7 +43,7 @@ class ShardDone:
     files: dict[str, list[AddFile]]
     open_files: list[AddFile]
     state: StateFile
-    begins_with: list[int]
+    begins_with: CountChanges
     topics: int
     partitions: int
     records: int

@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
 from kraftlake.image.provenance import MetadataProvenance
-from kraftlake.image.topics.row_queries import count_offline_and_imbalanced
-from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.replay.log.delta_chunk import LogBegin, ReplayState
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.writers import PartitionHistoryWriter
-from kraftlake.tables.metrics.cluster_counts import BROKERS
 from kraftlake.tables.metrics.cluster_metrics import ClusterMetricsWriter
-from kraftlake.tables.shards.count_changes import CountChanges
+from kraftlake.tables.metrics.count_changes import CountChanges
 from kraftlake.tables.shards.replayed import refuse_partitions
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
 class ShardStep:
     """A shard's topics on their way from one offset of a log to another.
 
-    `begins_with` are the counts of its topics at the begin, in the order of ClusterCounts; the writers have the rows.
+    `begins_with` makes its topics at the begin of the empty image; the writers have the rows.
     """
 
     def __init__(self, state: ReplayState, writers: Sequence[ChangesWriter], *, is_load: bool = False) -> None:
@@ -42,8 +38,7 @@ class ShardStep:
         """
         self.replay = LogReplay(of_shard=True)
         self.replay.go_on(state)
-        topics = state.image.topics
-        self.begins_with = [topics.topic_count, topics.partition_count, *count_offline_and_imbalanced(topics.rows())]
+        self.begins_with = CountChanges.of_topics(state.image.topics).changing()
         self._writers = writers
         self._counts: list[CountChanges] = []
         begin = LogBegin(image=state.image, is_load=is_load)
@@ -56,7 +51,7 @@ class ShardStep:
             of_topics = attrs.evolve(chunk, others=())  # the driver says what else has changed
             for writer in self._writers:
                 writer.take_deltas(chunk if isinstance(writer, PartitionHistoryWriter) else of_topics)
-            self._counts.append(CountChanges.of_chunk(chunk))
+            self._counts.append(CountChanges.of_chunk(chunk).changing())
 
     @property
     def state(self) -> ReplayState:
@@ -80,28 +75,28 @@ class DriverStep:
         state: ReplayState,
         writers: Sequence[ChangesWriter],
         tables: Sequence[LakeTable],
-        shards: Iterable[Sequence[int]] = (),
+        shards: Sequence[CountChanges] = (),
         *,
         is_load: bool = False,
     ) -> None:
         """Begin with the state at an offset; `tables` are those of the writers.
 
-        `shards` are the counts of the shards' topics there. `is_load` as in LogBegin.
+        `shards` make the shards' topics there of the empty image. `is_load` as in LogBegin.
         """
         self._replay = LogReplay()
         self._replay.go_on(state)
         self._writers = writers
-        counts = attrs.asdict(count_cluster(attrs.evolve(state.image, topics=TopicsImage.EMPTY)))
-        counts |= dict(zip([*counts][BROKERS:], map(sum, zip(*shards, strict=True)), strict=False))
         begin = LogBegin(
             image=state.image,
             is_load=is_load,
             any_delta=state.image.provenance.epoch >= 0,
+            in_shards=True,
             quorum=state.delta_quorum,
             newest_quorum=state.quorum,
-            counts=ClusterCounts(**counts),
         )
         for writer, table in zip(writers, tables, strict=True):
+            if isinstance(writer, ClusterMetricsWriter):
+                writer.of_shards = CountChanges.joined(shards)
             writer.open(self._replay, begin, table)
 
     def take(self, parts: Iterable[LogPart], counts: CountChanges) -> None:
@@ -119,7 +114,7 @@ class DriverStep:
             if isinstance(writer, ClusterMetricsWriter):
                 merged = CountChanges.joined([*(CountChanges.none_in(chunk.boundaries) for chunk in chunks), counts])
                 others = [other for chunk in chunks for other in chunk.others]
-                writer.take_counts(merged.boundaries, merged.changes, others)
+                writer.take_counts(merged, others)
 
     def state(self, at: MetadataProvenance) -> ReplayState:
         """The state after an offset, which is that of the last batch that was taken."""

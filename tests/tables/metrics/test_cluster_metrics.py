@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.generate.episodes import EPISODES
 from kraftlake.generate.plan import Plan
-from kraftlake.image.cluster_counts import ClusterCounts, count_cluster
+from kraftlake.image.cluster_counts import count_cluster
+from kraftlake.image.cluster_health import count_health
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.publisher.controller_metrics import ControllerMetadataMetrics
+from kraftlake.publisher.health_counter import HealthCounter
 from kraftlake.records import metadata_records as r
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.schema import Message
@@ -28,6 +30,7 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError
 from kraftlake.spark_jobs import counts_by_minute
 from kraftlake.tables.lake_table import LakeTable
+from kraftlake.tables.metrics.cluster_counts import COUNTS as NAMES
 from kraftlake.tables.metrics.cluster_metrics import CLUSTER_METRICS, ClusterMetricsWriter
 from tests.few_examples import few_examples
 from tests.generate.made_up import MadeUp
@@ -40,15 +43,18 @@ from tests.tables.telling import NEWER, check_refused_in_a_newer_version, cut, t
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAMES = [field.name for field in attrs.fields(ClusterCounts)]
 Row = dict[str, Any]
+
+
+def count(image: MetadataImage) -> tuple[int, ...]:
+    return (*attrs.astuple(count_cluster(image)), *attrs.astuple(count_health(image)))
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, dict[int, tuple[int, ...]]]:
     log = lake_of(tmp_path_factory.mktemp("metrics") / "lake", commits=1)
     (rows,) = fold_into(log, [ClusterMetricsWriter()])
-    return rows, {each.offset: attrs.astuple(count_cluster(each.image)) for each in LogChanges(LakeReader(log))}
+    return rows, {each.offset: count(each.image) for each in LogChanges(LakeReader(log))}
 
 
 def test_the_last_row_at_or_before_an_offset_has_its_counts(
@@ -82,17 +88,19 @@ def test_a_table_that_goes_on_gets_the_rows_that_it_lacks(
 def counted(batches: Sequence[RecordBatch]) -> list[tuple[Any, ...]]:
     """The rows of a log as each delta's objects say: the first delta's, then of those after which a count differs."""
     rows: list[tuple[Any, ...]] = []
-    metrics = ControllerMetadataMetrics()
+    metrics, health = ControllerMetadataMetrics(), HealthCounter()
 
     def publish(delta: MetadataDelta, image: MetadataImage, manifest: LogDeltaManifest) -> None:
-        at, before = manifest.provenance, metrics.counts
+        at, before = manifest.provenance, (metrics.counts, health.health)
         elections = (metrics.unclean_leader_elections, metrics.elections_from_eligible_leader_replicas)
-        metrics.on_metadata_update(delta, image, manifest)
-        assert metrics.counts == count_cluster(image)
+        for counter in (metrics, health):
+            counter.on_metadata_update(delta, image, manifest)
+        counts = (*attrs.astuple(metrics.counts), *attrs.astuple(health.health))
+        assert counts == count(image)
         unclean = metrics.unclean_leader_elections - elections[0]
         eligible = metrics.elections_from_eligible_leader_replicas - elections[1]
-        if not rows or metrics.counts != before or unclean or eligible:
-            rows.append((at.offset, at.epoch, at.timestamp, *attrs.astuple(metrics.counts), unclean, eligible))
+        if not rows or (metrics.counts, health.health) != before or unclean or eligible:
+            rows.append((at.offset, at.epoch, at.timestamp, *counts, unclean, eligible))
 
     loader = MetadataBatchLoader(publish=publish)
     for batch in batches:

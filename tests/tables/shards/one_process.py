@@ -18,8 +18,8 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.history_table import OpenRows
 from kraftlake.tables.jobs import ALL
+from kraftlake.tables.metrics.count_changes import CountChanges
 from kraftlake.tables.shards.chunks import Part, batch_of, chunks_of
-from kraftlake.tables.shards.count_changes import CountChanges
 from kraftlake.tables.shards.faults import earliest, fault_to_json
 from kraftlake.tables.shards.routing import Router
 from kraftlake.tables.shards.steps import DriverStep, ShardStep

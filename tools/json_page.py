@@ -34,6 +34,15 @@ _CAN = (
     "`--changes` for each change of the answer: the record as of `blame`, null where the log begins, and the answer "
     "from there on."
 )
+_AVAILABILITY = (
+    "One object: the window, the `total` of all partitions, and `rows` by `--by`, the worst first. Seconds are those "
+    "of a row's partitions together, `anyOfflineSeconds` those in which any of them was offline; `availablePercent` "
+    "is null without partitions. `longestTrouble` is `offline`, `led_by_fenced`, `under_min_isr` or `one_in_sync`, "
+    "the worst that there was; `cause` is `fenced`, `shut_down`, `started_anew`, `unregistered`, `directory_failed` "
+    "or `out_of_sync`, of `causeBroker`, or `configured`, `created`, `changed` (by the partition's own record), "
+    "`earlier` (before the log). `longestEndTimestamp` is null for what went on. By broker there are `losses` and "
+    "`fencedSeconds`, and `broker` is null for what no broker's loss began."
+)
 _REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
 _CHANGES = (
     "One object: the epoch of the claim, the last offset, and a result for each thing, with the controller's error "
@@ -50,6 +59,7 @@ COMMANDS = (
     ("blame SOURCE THING", "blame L broker/3/fenced --at-offset 458", "A line for each record, the newest last."),
     ("can SOURCE PRINCIPAL OPERATION RESOURCE NAME", "can L User:p581 alter-configs topic fixed-a", _CAN),
     ("bisect SOURCE CONDITION", "bisect L 'offline_partitions > 5'", "One object: the first offset at which it holds."),
+    ("availability SOURCE", "availability L --to 1400", _AVAILABILITY),
     ("doctor SOURCE", "doctor L --at-offset 458", "One object: the findings, the most severe first."),
     ("quorum DIRECTORY…", "quorum L", "One object: the nodes, and whether they can elect a leader."),
     ("what-if SOURCE", "what-if L --at-offset 401 --lose-broker 3", _WHAT_IF),

@@ -119,6 +119,7 @@ LISTINGS = {
     "blame": Listing(("blame", DIRECTORY, "topic/elr-a/partition/0", "--all")),
     "can": Listing(("can", DIRECTORY, "--who", "create", "cluster")),
     "bisect": Listing(("bisect", DIRECTORY, "offline_partitions > 0", "--from", 220, "--to", 240)),
+    "availability": Listing(("availability", DIRECTORY, "--to", 1400), under("rows")),
     "what-if": Listing(("what-if", DIRECTORY, "--at", 4592, "--lose-broker", 3, "--restart", 3), stages),
     "local-changes": Listing(("local-changes", DIRECTORY, "--broker", 1, "--from", 4000), of_broker),
     "metrics": Listing(("metrics", DIRECTORY, "--at", 4592), counts),

@@ -13,8 +13,8 @@ from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import in_words
 
 COMMANDS: Final = (
-    "doctor", "image", "log", "diff", "drift", "events", "blame", "bisect", "what-if", "ls", "cat", "local-changes",
-    "metrics", "quorum", "verify", "can",
+    "doctor", "image", "log", "diff", "drift", "events", "blame", "bisect", "availability", "what-if", "ls", "cat",
+    "local-changes", "metrics", "quorum", "verify", "can",
 )  # fmt: skip
 """The commands that read sources alone, and answer."""
 _NOT_FOR_AGENTS: Final = frozenset(

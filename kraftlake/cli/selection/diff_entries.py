@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kraftlake.cli.selection.topic_names import matches
+from kraftlake.runtime.name_patterns import matches
 
 if TYPE_CHECKING:
     from kraftlake.image.diff import EntryChange, ImageDiff

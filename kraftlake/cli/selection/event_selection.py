@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kraftlake.cli.selection.topic_names import matches
+from kraftlake.runtime.name_patterns import matches
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kraftlake.cli.selection.topic_names import matches
+from kraftlake.runtime.name_patterns import matches
 
 if TYPE_CHECKING:
     from kraftlake.image.metadata_image import MetadataImage

@@ -7,8 +7,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraftlake.cli.selection.log_names import records_before
-from kraftlake.cli.selection.topic_names import matches
 from kraftlake.records import metadata_records as r
+from kraftlake.runtime.name_patterns import matches
 from kraftlake.runtime.words import did_you_mean
 
 if TYPE_CHECKING:

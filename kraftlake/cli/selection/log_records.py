@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kraftlake.cli.selection.log_names import LogNames
-from kraftlake.cli.selection.topic_names import matches
 from kraftlake.records.record_ids import BROKER_FIELDS
+from kraftlake.runtime.name_patterns import matches
 
 if TYPE_CHECKING:
     from kraftlake.api import Source

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+from kraftlake.runtime.name_patterns import matches
 
 if TYPE_CHECKING:
     from kraftlake.image.topics.topics_image import TopicsImage
@@ -14,8 +15,3 @@ def any_matches(image: TopicsImage, patterns: Sequence[str]) -> bool:
     """Whether any topic of the image matches."""
     names: Iterable[str] = image.rows().table.names if image.is_large else image.topics_by_name()
     return any(matches(name, patterns) for name in names)
-
-
-def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a name equals one of the patterns, or matches one as a shell pattern."""
-    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

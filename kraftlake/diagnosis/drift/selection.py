@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from kraftlake.diagnosis.drift.comparison import Drift
 from kraftlake.diagnosis.drift.description import PARTS, ClusterDescription, is_internal
 from kraftlake.image.configurations_image import TOPIC_RESOURCE
 from kraftlake.image.kafka_names import ResourceType
+from kraftlake.runtime.name_patterns import matches
 
 KINDS: Final[Mapping[str, str]] = {
     "topic": "topics",
@@ -52,7 +52,7 @@ def is_selected(
         return False
     if topics:
         name = topic_of(part, key)
-        return name is not None and any(name == one or fnmatch.fnmatchcase(name, one) for one in topics)
+        return name is not None and matches(name, topics)
     return internal or not is_internal(part, key)
 
 

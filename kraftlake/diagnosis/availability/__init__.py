@@ -1,0 +1,1 @@
+"""The time that partitions spent offline, or close to it, and whose loss began it."""

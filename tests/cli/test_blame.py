@@ -162,6 +162,6 @@ def test_options_without_their_files_are_refused(words: tuple[str, ...], told: s
 
 
 def test_lines_without_a_zone_need_one() -> None:
-    told = fault("blame", LOG, "topic/t-0", "--authorizer-log", BY[3])
+    told = fault("blame", LOG, "topic/t-0", "--authorizer-log", BY[3], code=2)
     assert "state no time zone: give that of its node with --log-tz" in told
     assert told.endswith("(10 requests of them with a change that no other one can have made fit with --log-tz UTC).")

@@ -20,7 +20,7 @@ from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.tables.events.events_table import KINDS
 from kraftlake.tables.events.events_writer import EventsWriter
 from tests.cli.made_logs import batch_of, directory_of, hostile_log, unreplayable_log
-from tests.cli.running import DIRECTORY, ROOT, TORN, fault, run, run_json
+from tests.cli.running import DIRECTORY, ROOT, SAMPLES, TORN, fault, run, run_json
 from tests.cli.test_interactive import ANSI, on_terminal
 from tests.tables.folding import fold_into
 
@@ -221,3 +221,20 @@ def test_a_partition_that_was_added_later_begins_with_the_growth_of_its_topic() 
     for number, kinds in ((first - 1, ["topic_created", "partitions_added"]), (last, ["partitions_added"])):
         told_of = told("--partition", f"{grown['topic']}-{number}", "--to", grown["offset"])
         assert [event["kind"] for event in told_of if event["partition"] is None] == kinds
+
+
+def test_the_clients_that_made_events_stand_below_them() -> None:
+    log = SAMPLES / "authorized"
+    by = ("--log-tz", "UTC", "--authorizer-log", log / "node-1" / "kafka-authorizer.log.gz")
+    words = ("events", log / "log" / "__cluster_metadata-0", "--from", 54, "--to", 71, *by)
+    told = run(*words).stdout.splitlines()
+    carol = "by User:CN=Carol\\, Smith \\= ops from 127.0.0.1"
+    assert [line.strip() for line in told[1::2]] == [
+        "by User:alice from 127.0.0.1, CreateTopics", "by User:alice from 127.0.0.1, IncrementalAlterConfigs",
+        "by User:bob from 127.0.0.1, CreateAcls", "by User:bob from 127.0.0.1, AlterUserScramCredentials",
+        f"{carol}, CreatePartitions", f"{carol}, DeleteTopics",
+    ]  # fmt: skip
+    forms = [json.loads(line) for line in run(*words, "--json").stdout.splitlines()]
+    assert [form["who"]["principal"] for form in forms[:3]] == ["User:alice", "User:alice", "User:bob"]
+    assert run(*words, "--kind", "fenced").stdout == "nothing of that kind happened\n"
+    assert "--count-by counts them" in fault(*words, "--count-by", "kind", code=2)

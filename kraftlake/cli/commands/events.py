@@ -12,6 +12,7 @@ from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.event_filters import event_filters
 from kraftlake.cli.options.shared import check_hosted, command, cut_options, range_options
+from kraftlake.cli.options.witnesses import witness_options
 from kraftlake.cli.output.formats import Table
 from kraftlake.cli.output.theme import Style
 from kraftlake.cli.selection.event_selection import EventSelection, first_rows, last_rows
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kraftlake.cli.selection.cut import Cut
+    from kraftlake.diagnosis.attribution.attribution import Attribution
+    from kraftlake.diagnosis.attribution.witnesses import Witnesses
     from kraftlake.runtime.moments import Moment
 
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 @event_filters
 @cut_options("On a terminal: each event, not counts, however many there are.")
 @option("--count-by", type=click.Choice(COUNTED_BY), help="Count the events instead of showing them.")
+@witness_options
 def events(
     call: Call,
     source: str,
@@ -38,6 +42,7 @@ def events(
     hosted: bool,
     cut: Cut,
     count_by: str | None,
+    witnesses: Witnesses | None,
     **names: tuple[Any, ...],
 ) -> None:
     """Show what happened in the cluster: leader changes, replicas out of sync, fenced brokers and more.
@@ -63,6 +68,9 @@ def events(
         kraftlake events {SAMPLE} --broker 3 --hosted --tail 100
         # for other programs, one JSON object a line
         kraftlake events {SAMPLE} --broker 3 --json
+        # who changed what, by the authorizer log of the controller
+        kraftlake events samples/authorized/log/__cluster_metadata-0 --from 54
+        --log-tz UTC --authorizer-log samples/authorized/node-1/kafka-authorizer.log.gz
         # for a ticket
         kraftlake events {SAMPLE} --kind offline --limit 9 --output markdown
     """
@@ -70,8 +78,11 @@ def events(
         raise click.UsageError(
             "--limit and --tail cut the events that are shown, and --count-by counts all: give either."
         )
+    if count_by is not None and witnesses is not None:
+        raise click.UsageError("Those who made events are shown beside each, and --count-by counts them: give either.")
     check_hosted(names["brokers"], hosted=hosted)
     opened = call.open(source)
+    attribution = call.attribution(opened, witnesses)
     wanted = EventSelection(**names, hosted=hosted)
     told = opened.events(
         first, last, show_secrets=call.show_secrets, lenient=not call.strict, of_brokers=wanted.of_brokers
@@ -92,7 +103,7 @@ def events(
         call.check_names(opened, **names, found=False)
     if shown is not None or not call.in_words:
         found = chain([] if shown is None else [shown], tables)
-        _show(call, opened.cluster_id, found, count_by, whole=cut.is_given)
+        _show(call, opened.cluster_id, found, count_by, attribution, whole=cut.is_given)
     else:
         call.terminal.line((f"nothing{of_that_kind} happened", Style.QUIET))
     read.close()
@@ -101,12 +112,20 @@ def events(
     call.warn_skipped(told.skipped)
 
 
-def _show(call: Call, cluster_id: str | None, tables: Iterator[pa.Table], count_by: str | None, *, whole: bool) -> None:
+def _show(
+    call: Call,
+    cluster_id: str | None,
+    tables: Iterator[pa.Table],
+    count_by: str | None,
+    attribution: Attribution | None,
+    *,
+    whole: bool,
+) -> None:
     """Write events as lines, or their counts where requested or where a terminal would get very many lines."""
     from kraftlake.cli.views.events_view import EventsView, rows_of_events
 
     if not call.in_words and count_by is None:
-        call.write_rows(rows_of_events(cluster_id, tables))
+        call.write_rows(rows_of_events(cluster_id, tables, attribution))
         return
     from kraftlake.cli.views.tally_view import show_flood, show_tally
 
@@ -125,7 +144,7 @@ def _show(call: Call, cluster_id: str | None, tables: Iterator[pa.Table], count_
             narrower = "--last, --from, --kind, --topic and --broker"
             show_flood(call.terminal, tally_of_events(tables, "kind"), "event", narrower)
             return
-    view = EventsView(call.terminal)
+    view = EventsView(call.terminal, attribution)
     with call.terminal.paged():
         for table in tables:
             view.show(table)

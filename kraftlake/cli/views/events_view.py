@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kraftlake.cli.output.formats import Table
+from kraftlake.cli.output.formats import Row, Table
 from kraftlake.cli.output.terminal import Terminal
 from kraftlake.cli.output.theme import Style, paint
 from kraftlake.cli.output.visible import visible
 from kraftlake.cli.selection.tally import times_of
 from kraftlake.cli.views.lines import LineTimes
+from kraftlake.cli.views.who_view import who_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kraftlake.diagnosis.attribution.attribution import Attribution
+
 _LEAST_ROOM = 20
+_OFFSET_WIDTH = 8
 _STYLES = {
     "leader_lost": Style.BAD,
     "broker_fenced": Style.BAD,
@@ -45,11 +49,13 @@ def style_of(kind: str) -> Style:
 class EventsView:
     """Writes events as they arrive: offset, time, sentence.
 
-    Sentences are wrapped beside offset and time on a terminal, never when stdout is piped.
+    Sentences are wrapped beside offset and time on a terminal, never when stdout is piped. With an `attribution` the
+    clients that made an event stand below it.
     """
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, attribution: Attribution | None = None) -> None:
         self._terminal = terminal
+        self._attribution = attribution
         self._times = LineTimes(terminal)
         self._offset = -1
 
@@ -57,12 +63,23 @@ class EventsView:
         """Write the lines of rows of `events/`."""
         columns = [events.column(name).to_pylist() for name in ("offset", "kind", "sentence")]
         rows = zip(columns[0], times_of(events), columns[1], columns[2], strict=True)
-        sys.stdout.write("".join([self._line(*row) for row in rows]))
+        lines = [self._line(*row) for row in rows]
+        if self._attribution is not None:
+            lines = [f"{line}{self._clients(event)}" for line, event in zip(lines, forms_of(events), strict=True)]
+        sys.stdout.write("".join(lines))
+
+    def _clients(self, event: Row) -> str:
+        """The lines on those who made an event; none for what no client asks for."""
+        assert self._attribution is not None, "an attribution was asked for"
+        who = self._attribution.of_event(event)
+        indent = " " * (_OFFSET_WIDTH + len(self._times.of(event["timestamp"])) + 4)
+        words = who_words(who.to_json()) if who.is_of_client else ()
+        return "".join(f"{indent}{paint(visible(one), style, colour=self._terminal.colour)}\n" for one, style in words)
 
     def _line(self, offset: int, milliseconds: int, kind: str, sentence: str) -> str:
         """A coloured line; offset and time stand out where they differ from those of the line before."""
         day = self._times.day_line(milliseconds)
-        place, when = f"{offset:>8}", f"  {self._times.of(milliseconds)}  "
+        place, when = f"{offset:>{_OFFSET_WIDTH}}", f"  {self._times.of(milliseconds)}  "
         is_new, self._offset = offset != self._offset, offset
         style, colour = style_of(kind), self._terminal.colour
         first, *others = self._wrapped(sentence, len(place) + len(when))
@@ -79,12 +96,22 @@ class EventsView:
         return textwrap.wrap(shown, room, break_on_hyphens=False) or [""]
 
 
-def rows_of_events(cluster_id: str | None, tables: Iterable[pa.Table]) -> Table:
-    """The rows of `events/` as they come in tables."""
-    from kraftlake.api.events import rows_of
+def rows_of_events(cluster_id: str | None, tables: Iterable[pa.Table], attribution: Attribution | None = None) -> Table:
+    """The rows of `events/` as they come in tables, with the clients of each where there is an `attribution`."""
     from kraftlake.tables.events.events_table import EVENTS
     from kraftlake.tables.events.log_events import form_of
 
-    columns = ("clusterId", *form_of(dict.fromkeys(EVENTS.schema.names)))
     of_cluster = {"clusterId": cluster_id}
-    return Table(columns, (of_cluster | form_of(event) for table in tables for event in rows_of(table)))
+    rows = (of_cluster | form for table in tables for form in forms_of(table))
+    columns = ("clusterId", *form_of(dict.fromkeys(EVENTS.schema.names)))
+    if attribution is None:
+        return Table(columns, rows)
+    return Table((*columns, *attribution.columns), (row | attribution.of_event(row).to_json() for row in rows))
+
+
+def forms_of(events: pa.Table) -> Iterator[Row]:
+    """The rows of `events/` in their JSON form."""
+    from kraftlake.api.events import rows_of
+    from kraftlake.tables.events.log_events import form_of
+
+    return map(form_of, rows_of(events))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 from kraftlake.diagnosis.attribution.audit_files import read_audits
-from kraftlake.diagnosis.attribution.causes import CLUSTER, Cause
-from kraftlake.diagnosis.attribution.changed_records import ChangedRecords
+from kraftlake.diagnosis.attribution.causes import CLUSTER, Cause, cause_of_event
+from kraftlake.diagnosis.attribution.changed_records import ChangedRecord, ChangedRecords
 from kraftlake.diagnosis.attribution.findings import Candidate, Finding, Who
 from kraftlake.diagnosis.attribution.log_files import NodeLines, read_logs
 from kraftlake.diagnosis.attribution.node_logs import NodeLog, node_log
@@ -39,7 +40,18 @@ class Attribution:
 
     def of(self, offset: int) -> Who:
         """The client that made the record at an offset, by each kind of witness."""
-        found = [self._by(logs, offset) if logs else None for logs in (self._logs, self._audits)]
+        return self._who(self._records.at(offset))
+
+    def of_event(self, event: Mapping[str, Any]) -> Who:
+        """The client that made an event, a row of the table `events/` or its JSON form."""
+        time = event["timestamp"]
+        if isinstance(time, datetime):
+            time = (time - EPOCH) // timedelta(milliseconds=1)
+        cause = cause_of_event(event["kind"], event["subject"], event["topic"])
+        return self._who(ChangedRecord(-1 if time is None else time, cause))
+
+    def _who(self, record: ChangedRecord | None) -> Who:
+        found = [_finding(logs, record) if logs else None for logs in (self._logs, self._audits)]
         return Who(authorizer=found[0], audit=found[1])
 
     def notes(self) -> Iterable[str]:
@@ -57,12 +69,9 @@ class Attribution:
                 yield f"{log.name}: {'; '.join(filter(None, (requests, _times(log), left_out)))}"
         of_clients = self._records.of_clients
         if any(log.allowed and log.requests for log in logs) and not any(
-            self._matches(logs, one) for one in of_clients
+            _finding(logs, record).candidates for record in of_clients.values()
         ):
             yield "none of the lines fits a change of this log: they may be of another cluster, or of other nodes"
-
-    def _matches(self, logs: Sequence[NodeLog], offset: int) -> bool:
-        return bool(self._by(logs, offset).candidates)
 
     def _placed(self, lines: Sequence[NodeLines], witnesses: Witnesses, name: str) -> list[NodeLog]:
         of_clients = self._records.of_clients
@@ -70,26 +79,27 @@ class Attribution:
         _check_times(logs, [record.time for record in of_clients.values() if record.time >= 0], name)
         return logs
 
-    def _by(self, logs: Sequence[NodeLog], offset: int) -> Finding:
-        record = self._records.at(offset)
-        if record is None:
-            return Finding(reason="there is no record at this offset, which a snapshot holds")
-        cause = record.cause
-        if not cause.ways:
-            return Finding(reason=f"no client asks for this: {cause.nodes}")
-        if record.time < 0:
-            return Finding(reason="the record has no time")
-        found: dict[tuple[str, str | None, str], Candidate] = {}
-        for log in logs:
-            for request in log.near(record.time):
-                if _fits(request, cause):
-                    found.setdefault(request.who, _candidate(request))
-        candidates = tuple(found.values())
-        if not candidates:
-            return Finding(reason=_why_none(logs, record.time, cause))
-        if len(candidates) > 1 or cause.nodes:
-            return Finding(candidates=candidates, reason=_why_several(candidates, cause))
-        return Finding(candidates=candidates)
+
+def _finding(logs: Sequence[NodeLog], record: ChangedRecord | None) -> Finding:
+    """The clients of some logs that can have made a record."""
+    if record is None:
+        return Finding(reason="there is no record at this offset, which a snapshot holds")
+    cause = record.cause
+    if not cause.ways:
+        return Finding(reason=f"no client asks for this: {cause.nodes}", of_nodes=True)
+    if record.time < 0:
+        return Finding(reason="the record has no time")
+    found: dict[tuple[str, str | None, str], Candidate] = {}
+    for log in logs:
+        for request in log.near(record.time):
+            if _fits(request, cause):
+                found.setdefault(request.who, _candidate(request))
+    candidates = tuple(found.values())
+    if not candidates:
+        return Finding(reason=_why_none(logs, record.time, cause))
+    if len(candidates) > 1 or cause.nodes:
+        return Finding(candidates=candidates, reason=_why_several(candidates, cause))
+    return Finding(candidates=candidates)
 
 
 def _candidate(request: Request) -> Candidate:

@@ -47,6 +47,7 @@ def _on_cluster(operation: str, *requests: str) -> tuple[Way, ...]:
 
 _CREATE_TOPICS: Final = (Way("CreateTopics", "CREATE", TOPIC), Way("CreateTopics", "CREATE", CLUSTER))
 _DELETE_TOPICS: Final = (Way("DeleteTopics", "DELETE", TOPIC), Way("DeleteTopics", "DELETE", CLUSTER))
+_PARTITIONS: Final = (Way("CreatePartitions", "ALTER", TOPIC), *_CREATE_TOPICS)
 _CONFIG_REQUESTS: Final = ("IncrementalAlterConfigs", "AlterConfigs")
 _REASSIGN: Final = _on_cluster("ALTER", "AlterPartitionReassignments")
 _ELECT: Final = _on_cluster("ALTER", "ElectLeaders", "UnregisterBroker")
@@ -65,25 +66,27 @@ _SAME_LEADER: Final = -2
 
 
 def _config(message: r.ConfigRecord, _: Names) -> Cause:
-    type_ = CONFIG_RESOURCES.get(message.resource_type)
+    return _config_cause(CONFIG_RESOURCES.get(message.resource_type), message.resource_name)
+
+
+def _config_cause(type_: str | None, name: str) -> Cause:
     if type_ in (TOPIC, GROUP):
         ways = tuple(Way(request, "ALTER_CONFIGS", type_) for request in _CONFIG_REQUESTS)
-        return Cause(ways=(*ways, *(_CREATE_TOPICS if type_ == TOPIC else ())), name=message.resource_name)
+        return Cause(ways=(*ways, *(_CREATE_TOPICS if type_ == TOPIC else ())), name=name)
     return Cause(ways=_on_cluster("ALTER_CONFIGS", *_CONFIG_REQUESTS))
 
 
 def _partition(message: r.PartitionRecord, names: Names) -> Cause:
-    ways = (Way("CreatePartitions", "ALTER", TOPIC), *_CREATE_TOPICS)
-    return Cause(ways=ways, name=names.get(message.topic_id))
+    return Cause(ways=_PARTITIONS, name=names.get(message.topic_id))
 
 
 def _partition_change(message: r.PartitionChangeRecord, _: Names) -> Cause:
     if message.adding_replicas or message.removing_replicas:
         return Cause(ways=_REASSIGN)
     if message.replicas is not None or message.adding_replicas is not None or message.removing_replicas is not None:
-        return Cause(ways=_REASSIGN, nodes="a reassignment ends by itself once the new replicas are in sync")
+        return _REASSIGNED
     if message.leader != _SAME_LEADER:
-        return Cause(ways=_ELECT, nodes=_ELECTED)
+        return _LED
     return Cause(nodes=_IN_SYNC)
 
 
@@ -125,6 +128,8 @@ _OF_CONTROL: Final = {
         ways=_on_cluster("ALTER", "AddRaftVoter", "RemoveRaftVoter"), nodes="a voter tells its own addresses by itself"
     ),
 }
+_REASSIGNED: Final = Cause(ways=_REASSIGN, nodes="a reassignment ends by itself once the new replicas are in sync")
+_LED: Final = Cause(ways=_ELECT, nodes=_ELECTED)
 _OTHER: Final = Cause(nodes="the controller writes such records by itself")
 
 CLIENT_RECORDS: Final = tuple(
@@ -134,6 +139,27 @@ CLIENT_RECORDS: Final = tuple(
 )
 """The types of the records that clients' requests make, but those of single partitions."""
 
+
+_OF_EVENTS: Final = {
+    "acl_added": _FIXED[r.AccessControlEntryRecord],
+    "acl_removed": _FIXED[r.RemoveAccessControlEntryRecord],
+    "quota_changed": _FIXED[r.ClientQuotaRecord],
+    "scram_changed": _FIXED[r.UserScramCredentialRecord],
+    "feature_changed": Cause(ways=_on_cluster("ALTER", "UpdateFeatures")),
+    "broker_unregistered": _FIXED[r.UnregisterBrokerRecord],
+    "delegation_token_changed": _FIXED[r.RemoveDelegationTokenRecord],
+    "reassignment_started": Cause(ways=_REASSIGN),
+    "reassignment_changed": Cause(ways=_REASSIGN),
+    **dict.fromkeys(("reassignment_finished", "reassignment_cancelled", "replicas_changed"), _REASSIGNED),
+    **dict.fromkeys(("leader_moved", "leader_lost", "leader_elected", "recovery_state_changed"), _LED),
+    **dict.fromkeys(("isr_shrank", "isr_expanded", "isr_changed", "elr_changed"), Cause(nodes=_IN_SYNC)),
+    "broker_registered": _FIXED[r.RegisterBrokerRecord],
+    **dict.fromkeys(
+        ("broker_fenced", "broker_unfenced", "broker_in_controlled_shutdown", "broker_changed"), Cause(nodes=_FENCES)
+    ),
+    **dict.fromkeys(("voter_added", "voter_removed", "voter_changed"), _OF_CONTROL[VotersRecord.API_KEY]),
+}
+"""The causes of the kinds of events, but those on a topic or a config: see `cause_of_event`."""
 
 REQUESTS: Final = (
     *(way.request for cause in _OF_CONTROL.values() for way in cause.ways),
@@ -153,3 +179,20 @@ def cause_of(message: object, names: Names) -> Cause:
 def cause_of_control(type_: int) -> Cause:
     """The cause of a control record of a type."""
     return _OF_CONTROL.get(type_, _OTHER)
+
+
+def cause_of_event(kind: str, subject: str, topic: str | None) -> Cause:
+    """The cause of an event of a kind, its subject in words, with the name of its topic."""
+    match kind:
+        case "topic_created":
+            return Cause(ways=_CREATE_TOPICS, name=topic)
+        case "topic_deleted":
+            return Cause(ways=_DELETE_TOPICS, name=topic)
+        case "partitions_added":
+            return Cause(ways=_PARTITIONS, name=topic)
+        case "config_changed":
+            # a topic's own configs end with it
+            type_, _, name = subject.partition(" ")
+            cause = _config_cause(GROUP if type_ == "group" else TOPIC if topic is not None else None, topic or name)
+            return attrs.evolve(cause, ways=(*cause.ways, *_DELETE_TOPICS)) if topic is not None else cause
+    return _OF_EVENTS.get(kind, _OTHER)

@@ -31,6 +31,8 @@ class Finding:
 
     candidates: tuple[Candidate, ...] = ()
     reason: str | None = None
+    of_nodes: bool = False
+    """Whether nodes of the cluster make such records, and no clients."""
 
     @property
     def named(self) -> Candidate | None:
@@ -55,6 +57,11 @@ class Who:
 
     authorizer: Finding | None = None
     audit: Finding | None = None
+
+    @property
+    def is_of_client(self) -> bool:
+        """Whether a client can have made the record."""
+        return not any(finding is not None and finding.of_nodes for finding in (self.authorizer, self.audit))
 
     def to_json(self) -> dict[str, Any]:
         """The fields `who` and `audit`, each where it was asked for."""

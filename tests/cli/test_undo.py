@@ -11,7 +11,7 @@ import kraftlake
 from kraftlake.diagnosis.undo.plan_file import read_plan
 from kraftlake.runtime.errors import UsageError
 from tests.cli.made_logs import hostile_log
-from tests.cli.running import DIRECTORY, fault, run, run_json
+from tests.cli.running import DIRECTORY, SAMPLES, fault, run, run_json
 
 
 def test_a_plan_is_told_step_by_step_with_its_record() -> None:
@@ -112,3 +112,21 @@ def test_a_plan_is_read_from_its_file(tmp_path: Path) -> None:
     printed = run("undo", DIRECTORY, "--to", 4000, "--kind", "acl", "--plan", file).stdout
     assert run("undo", DIRECTORY, "--plan", file).stdout == printed
     assert "can't be read" in fault("undo", DIRECTORY, "--plan", tmp_path / "none.json")
+
+
+def test_a_plan_names_who_made_the_changes_that_it_undoes() -> None:
+    log = SAMPLES / "authorized"
+    by = ("--log-tz", "UTC", "--authorizer-log", log / "node-1" / "kafka-authorizer.log.gz")
+    words = ("undo", log / "log" / "__cluster_metadata-0", "--to", 100, *by)
+    told = run(*words).stdout.splitlines()
+    assert [line.strip() for line in told if line.strip().startswith("by ")] == [
+        "by User:CN=Carol\\, Smith \\= ops from 127.0.0.1, DeleteTopics",
+        "by User:bob from 127.0.0.1, AlterUserScramCredentials",
+        "by User:CN=Carol\\, Smith \\= ops from 127.0.0.1, CreatePartitions",
+    ]
+    steps = json.loads(run(*words, "--json").stdout)["steps"]
+    proofs = [step["changes"][0]["undoneBy"] for step in steps]
+    assert [proof["who"]["request"] for proof in proofs] == [
+        "DeleteTopics", "AlterUserScramCredentials", "CreatePartitions",
+    ]  # fmt: skip
+    assert "leave --as, --apply and --what-if out" in fault(*words, "--what-if", code=2)

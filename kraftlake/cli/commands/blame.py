@@ -85,7 +85,8 @@ def show_blamed(
     line = changes.lines[thing]
     forms = [change.to_json(show_secrets=call.show_secrets) for change in line]
     if attribution is not None:
-        forms = [form | attribution.of(form["offset"]).to_json() for form in forms]
+        offsets = [None if change.or_earlier else change.offset for change in line]
+        forms = [form | attribution.of(at).to_json() for form, at in zip(forms, offsets, strict=True)]
     if not call.in_words:
         call.write_rows(Table((*_COLUMNS, *(attribution.columns if attribution else ())), forms))
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import MOMENT, PathParameter, regular_file, words_parameter
 from kraftlake.cli.options.shared import command, list_option, topics_option
+from kraftlake.cli.options.witnesses import witness_options
 from kraftlake.cli.output.formats import Table
 from kraftlake.runtime.moments import LogTime
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from kraftlake.api import Source
+    from kraftlake.diagnosis.attribution.attribution import Attribution
+    from kraftlake.diagnosis.attribution.witnesses import Witnesses
     from kraftlake.diagnosis.undo.plan import Plan
 
 _KINDS = ("topic", "config", "acl", "quota", "scram", "feature")
@@ -54,6 +57,7 @@ _COLUMNS = ("step", "class", "action", "path", "field", "before", "after", "undo
     help="Write the plan to this file, as JSON; without --to, read it.",
 )
 @option("--what-if", is_flag=True, help="Take the plan on a copy in memory, as a controller would.")
+@witness_options
 @apply_options
 def undo(
     call: Call,
@@ -69,6 +73,7 @@ def undo(
     what_if: bool,
     apply: bool,
     quorum: str | None,
+    witnesses: Witnesses | None,
     **applying: Any,
 ) -> None:
     """Plan the steps that bring the state of SOURCE at --to back, from its last one (or --at).
@@ -89,6 +94,9 @@ def undo(
         kraftlake undo {SAMPLE} --to 3000 --topic t-10-k3m
         # the ACLs that were there, as commands of Kafka's own tools
         kraftlake undo {SAMPLE} --to 4000 --kind acl --as commands
+        # who did what would be undone, by the authorizer log of the controller
+        kraftlake undo samples/authorized/log/__cluster_metadata-0 --to 53
+        --log-tz UTC --authorizer-log samples/authorized/node-1/kafka-authorizer.log.gz
         # a plan for later
         kraftlake undo {SAMPLE} --to 4000 --plan plan.json
         # would a controller take it, and what comes out?
@@ -106,6 +114,8 @@ def undo(
         raise click.UsageError("--throttle is of partitions that move back: give --assignments, too.")
     if way == _COMMANDS and (apply or what_if):
         raise click.UsageError("--as commands prints a plan: leave --apply and --what-if out.")
+    if witnesses is not None and (way == _COMMANDS or apply or what_if):
+        raise click.UsageError("Those who made changes are shown in a plan: leave --as, --apply and --what-if out.")
     on = quorum or (source if are_addresses(source) else None)
     if apply and (on is None or what_if):
         raise click.UsageError("--apply needs --on HOST:PORT, brokers or controllers of the cluster, and no --what-if.")
@@ -127,7 +137,7 @@ def undo(
     elif apply and on is not None:
         apply_plan_of(call, opened, plan, on, **applying)
     else:
-        _show(call, plan, way)
+        _show(call, plan, way, call.attribution(opened, witnesses))
 
 
 def _read(file: Path | None) -> Plan:
@@ -147,9 +157,13 @@ def _write(call: Call, plan: Plan, target: Path) -> None:
         call.terminal.warn(f"{target} has sensitive configs as (redacted): --show-secrets writes them")
 
 
-def _show(call: Call, plan: Plan, way: str) -> None:
+def _show(call: Call, plan: Plan, way: str, attribution: Attribution | None) -> None:
     form = plan.to_json(show_secrets=call.show_secrets)
-    if call.answered(form, lambda form: Table(_COLUMNS, _rows(form))):
+    clients = () if attribution is None else attribution.columns
+    if attribution is not None:
+        for proof in _proofs(form):
+            proof.update(attribution.of(None if proof["type"] is None else proof["offset"]).to_json())
+    if call.answered(form, lambda form: Table((*_COLUMNS, *clients), _rows(form, clients))):
         return
     if way == _COMMANDS:
         from kraftlake.diagnosis.undo.tool_commands import script_of
@@ -162,14 +176,21 @@ def _show(call: Call, plan: Plan, way: str) -> None:
     show_plan(call.terminal, plan, form)
 
 
-def _rows(form: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A row for each field that a step changes."""
+def _proofs(form: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records in a plan that undid the values."""
+    changes = [change for step in form["steps"] for change in step["changes"]]
+    return [change["undoneBy"] for change in changes if change["undoneBy"] is not None]
+
+
+def _rows(form: dict[str, Any], clients: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """A row for each field that a step changes, with the `clients` of the records that undid them."""
     for number, step in enumerate(form["steps"], 1):
         for change in step["changes"]:
             proof = change["undoneBy"] or {"offset": None, "timestamp": None, "type": None}
             row = {"step": number, **{name: step[name] for name in ("class", "action", "path", "note")}}
             row |= {name: change[name] for name in ("field", "before", "after")}
-            yield row | {"undoneAt": proof["offset"], "timestamp": proof["timestamp"], "type": proof["type"]}
+            row |= {"undoneAt": proof["offset"], "timestamp": proof["timestamp"], "type": proof["type"]}
+            yield row | {name: proof.get(name) for name in clients}
 
 
 def _rehearse(call: Call, source: Source, plan: Plan) -> None:

@@ -10,6 +10,7 @@ from kraftlake.cli.output.theme import Piece, Style
 from kraftlake.cli.output.words import moment
 from kraftlake.cli.views.diff_view import value_words
 from kraftlake.cli.views.image_view import draw_whole
+from kraftlake.cli.views.who_view import show_who
 from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
@@ -54,14 +55,12 @@ def _show_step(terminal: Terminal, number: int, step: dict[str, Any]) -> None:
         terminal.line(*head, f"{verb}  ", (step["path"], Style.NAME), *_changes(step["changes"]))
     if step["note"]:
         terminal.line(f"{'':>{_WIDTH + 8}}{step['note']}")
-    proofs = {
-        (proof["offset"], proof["timestamp"], proof["type"])
-        for proof in (change["undoneBy"] for change in step["changes"])
-        if proof is not None
-    }
-    for offset, time, type_ in sorted(proofs, key=lambda proof: proof[0]):
+    proofs = [change["undoneBy"] for change in step["changes"] if change["undoneBy"] is not None]
+    each = {(proof["offset"], proof["timestamp"], proof["type"]): proof for proof in proofs}
+    for (offset, time, type_), proof in sorted(each.items(), key=lambda item: item[0][0]):
         by = "" if type_ is None else f" by {type_.removesuffix('_RECORD')}"
         terminal.line((f"{'':>{_WIDTH + 8}}undone at offset {offset}, {moment(time)},{by}", Style.QUIET))
+        show_who(terminal, proof, _WIDTH + 8)
 
 
 def _changes(changes: list[dict[str, Any]]) -> list[Piece]:

@@ -38,9 +38,9 @@ class Attribution:
         """The names of the fields that `Who.to_json` has."""
         return tuple(name for name, logs in (("who", self._logs), ("audit", self._audits)) if logs)
 
-    def of(self, offset: int) -> Who:
-        """The client that made the record at an offset, by each kind of witness."""
-        return self._who(self._records.at(offset))
+    def of(self, offset: int | None) -> Who:
+        """The client that made the record at an offset, by each kind of witness; None for what no record made."""
+        return self._who(None if offset is None else self._records.at(offset))
 
     def of_event(self, event: Mapping[str, Any]) -> Who:
         """The client that made an event, a row of the table `events/` or its JSON form."""
@@ -83,7 +83,7 @@ class Attribution:
 def _finding(logs: Sequence[NodeLog], record: ChangedRecord | None) -> Finding:
     """The clients of some logs that can have made a record."""
     if record is None:
-        return Finding(reason="there is no record at this offset, which a snapshot holds")
+        return Finding(reason="no record of the log made it: it lies in a snapshot")
     cause = record.cause
     if not cause.ways:
         return Finding(reason=f"no client asks for this: {cause.nodes}", of_nodes=True)

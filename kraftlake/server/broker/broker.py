@@ -17,6 +17,7 @@ from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.publisher.authorizer import StandardAuthorizer
 from kraftlake.publisher.broker_metadata_publisher import BrokerMetadataPublisher, BrokerParts
 from kraftlake.publisher.driven import DynamicConfigHandler
+from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig
 from kraftlake.publisher.dynamic_configs import ConfigType, DynamicConfigPublisher
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
@@ -55,7 +56,6 @@ from kraftlake.server.broker.broker_config_handler import (
     reconfigure_replicas,
 )
 from kraftlake.server.broker.broker_registration_tracker import BrokerRegistrationTracker
-from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.led_partitions import LedPartitions
 from kraftlake.server.broker.metadata_feed import MetadataFeed
@@ -231,7 +231,7 @@ class Broker:
     def _cordoned_ids(self) -> list[Uuid]:
         return [id_ for path, id_ in self.logs.directories.items() if path in self.cordoned_log_dirs]
 
-    def _reconfigure_cordons(self, settings: DynamicConfig) -> None:
+    def _reconfigure_cordons(self, settings: DynamicBrokerConfig) -> None:
         cordoned = cordoned_log_dirs(settings.effective["cordoned.log.dirs"], self._config.log_dirs)
         if cordoned != self.cordoned_log_dirs:
             self.cordoned_log_dirs = cordoned

@@ -8,12 +8,12 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.publisher.authorizer import AuthorizerConfig
+from kraftlake.publisher.effective_settings import EffectiveSettings, value_text
 from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleConfig
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean
-from kraftlake.server.broker.effective_settings import EffectiveSettings, value_text
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_reachable
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 from kraftlake.settings.tables import NODE_SETTINGS

@@ -7,20 +7,20 @@ from typing import TypeAlias
 
 import attrs
 
+from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig
 from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
 from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.runtime.log import get_logger
 from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, log_defaults
-from kraftlake.server.broker.dynamic_config import DynamicConfig
 from kraftlake.server.broker.reconfigurations import problem_of_settings
 from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.requests.listener import RequestListener
 from kraftlake.server.requests.listener_limits import listener_limits
 from kraftlake.settings.dynamic_settings import problem_of_setting, sound_settings
 
-Reconfigure: TypeAlias = Callable[[DynamicConfig], None]
+Reconfigure: TypeAlias = Callable[[DynamicBrokerConfig], None]
 """Applies the effective settings."""
 _log = get_logger(__name__)
 
@@ -35,7 +35,7 @@ class BrokerConfigHandler:
     """
 
     def __init__(self, static: Mapping[str, str], *reconfigure: Reconfigure) -> None:
-        self._settings = DynamicConfig(static=static, of_all={}, own={})
+        self._settings = DynamicBrokerConfig(static=static, of_all={}, own={})
         self._reconfigure = list(reconfigure)
 
     def add(self, reconfigure: Reconfigure) -> None:
@@ -68,7 +68,7 @@ def reconfigure_logs(logs: DiskLogManager | MemoryLogManager) -> Reconfigure:
 def reconfigure_quotas(*, leader_quota: ReplicationQuota, follower_quota: ReplicationQuota) -> Reconfigure:
     """Return a function that applies the throttled rates, which count only if set while the cluster runs."""
 
-    def reconfigure(settings: DynamicConfig) -> None:
+    def reconfigure(settings: DynamicBrokerConfig) -> None:
         for setting, quota in ((LEADER_RATE, leader_quota), (FOLLOWER_RATE, follower_quota)):
             quota.bytes_per_second = settings.while_running(setting)
 
@@ -78,7 +78,7 @@ def reconfigure_quotas(*, leader_quota: ReplicationQuota, follower_quota: Replic
 def reconfigure_replicas(manager: ReplicaManager) -> Reconfigure:
     """Return a function that applies the number of fetchers and the time for which producers are remembered."""
 
-    def reconfigure(settings: DynamicConfig) -> None:
+    def reconfigure(settings: DynamicBrokerConfig) -> None:
         manager.replica_fetchers.resize(settings.effective["num.replica.fetchers"])
         manager.producer_id_expiration_ms = settings.effective["producer.id.expiration.ms"]
 

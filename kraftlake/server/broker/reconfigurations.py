@@ -6,13 +6,16 @@ DynamicRemoteLogConfig, DynamicListenerConfig, DataPlaneAcceptor, ConnectionQuot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from kraftlake.server.broker.effective_settings import EffectiveSettings
+import attrs
+
+from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig
+from kraftlake.publisher.effective_settings import EffectiveSettings
 from kraftlake.server.broker.listener_settings import problem_of_listeners
 from kraftlake.settings.config_key import PER_BROKER
-from kraftlake.settings.dynamic_settings import OF_ALL_LISTENERS, is_live, problem_of_value
+from kraftlake.settings.dynamic_settings import OF_ALL_LISTENERS, is_live, problem_of_setting, problem_of_value
 from kraftlake.settings.node_combinations import problem_of_combination
 from kraftlake.settings.tables import BROKER_CONFIGS
 from kraftlake.settings.topic_configs import TOPIC_CONFIGS
@@ -39,6 +42,16 @@ _REPORTERS: Final = {BROKER_CONFIGS["metric.reporters"].default}
 
 
 _Problems: TypeAlias = Iterator[str | None]
+
+
+def problem_of_change(node: DynamicBrokerConfig, settings: Mapping[str, str], *, of_all: bool) -> str | None:
+    """The reason why these settings can't replace a node's current ones, as its own or as those of all, or None."""
+    for name, value in settings.items():
+        problem = problem_of_setting(name, value, of_all=of_all)
+        if problem is not None:
+            return problem
+    changed = attrs.evolve(node, of_all=settings) if of_all else attrs.evolve(node, own=settings)
+    return problem_of_reconfiguration(node.effective, changed.effective)
 
 
 def problem_of_reconfiguration(before: EffectiveSettings, after: EffectiveSettings) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kraftlake.server.broker.effective_settings import EffectiveSettings
+from kraftlake.publisher.effective_settings import EffectiveSettings
 from kraftlake.server.broker.reconfigurations import problem_of_reconfiguration
 
 BEFORE = {

@@ -18,9 +18,10 @@ from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import REQUEST_HEADER
+from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig
 from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
-from kraftlake.server.broker.dynamic_config import DynamicConfig
+from kraftlake.server.broker.reconfigurations import problem_of_change
 from kraftlake.server.broker.serving.configs import ConfigsContext, is_node_id
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.requests.dispatcher import Request
@@ -94,7 +95,7 @@ class ConfigChangesHandler:
             return ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
         if name and not is_node_id(name, context.broker_id):
             return _invalid(f"This is broker {context.broker_id}: ask broker {name} to change its configs.")
-        node = DynamicConfig.of(self._config.static_settings, context.broker_id, context.cache.image.configs)
+        node = DynamicBrokerConfig.of(self._config.static_settings, context.broker_id, context.cache.image.configs)
         before, of = node.own if name else node.of_all, ConfigResource(ConfigType.BROKER, name)
         try:
             settings = (
@@ -104,7 +105,7 @@ class ConfigChangesHandler:
             )
         except ControllerApiError as fault:
             return fault.api_error
-        problem = node.problem_of(settings, of_all=not name)
+        problem = problem_of_change(node, settings, of_all=not name)
         return None if problem is None else _invalid(problem)
 
 

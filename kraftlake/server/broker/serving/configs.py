@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from kraftlake.image.configurations_image import ConfigResource, ConfigurationsImage
 from kraftlake.image.kafka_names import CLUSTER_NAME, AclOperation, ResourceType
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.topic_names import problem_of_name
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.publisher.described_configs import DescribedConfig, client_metrics_configs
 from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.runtime.java_values import parse_integer
-from kraftlake.server.broker.config_descriptions import (
-    DEFAULT,
-    BrokerConfigs,
-    Configured,
-    Described,
-    described,
-    selected,
-)
-from kraftlake.server.broker.effective_settings import parsed_text, value_text
+from kraftlake.server.broker.config_descriptions import Configured, described, node_configs, requested
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import response_to
-from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
-from kraftlake.settings.config_key import ConfigKey
-from kraftlake.settings.group_configs import GROUP_CONFIGS
-from kraftlake.settings.tables import BROKER_CONFIGS
-from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
-_SOURCES: Final = {ConfigType.TOPIC: 1, ConfigType.CLIENT_METRICS: 7, ConfigType.GROUP: 8}
-"""Kafka's numbers for a resource's own configs as the source of a value."""
-_Found = Iterable[Any] | tuple[ErrorCode, str]
-
-
-class _Fallback(NamedTuple):
-    """The inherited value of a config, and its source."""
-
-    value: str | None
-    synonyms: Sequence[Described]
+_Found = Iterable[DescribedConfig] | tuple[ErrorCode, str]
 
 
 class _Cache(Protocol):
@@ -96,7 +75,7 @@ class DescribeConfigsHandler:
             if isinstance(found, tuple):
                 error, message = found
             else:
-                configs = tuple(found)
+                configs = tuple(described(module, found, with_synonyms=request.body.include_synonyms))
             results.append(
                 module.DescribeConfigsResult(
                     error_code=error, error_message=message, resource_type=resource.resource_type,
@@ -113,14 +92,7 @@ class DescribeConfigsHandler:
             return ErrorCode.INVALID_TOPIC_EXCEPTION, problem
         if not self._context.cache.contains(name):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}."
-        broker = BrokerConfigs(self._config, image)
-
-        def fallback(config: str, key: ConfigKey) -> _Fallback:
-            value = broker.effective.of_topics(config)
-            synonyms = broker.synonyms(key.synonyms[0]) if key.synonyms else []
-            return _Fallback(None if value is None else value_text(value), synonyms)
-
-        return _described(request, resource, image, TOPIC_CONFIGS, fallback)
+        return node_configs(self._config, image).of_topic(_own(image, ConfigType.TOPIC, name), requested(resource))
 
     def _group(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
         name = str(resource.resource_name)
@@ -128,18 +100,7 @@ class DescribeConfigsHandler:
             return ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."
         if not name:
             return ErrorCode.INVALID_REQUEST, "Give the name of a group."
-        broker = BrokerConfigs(self._config, image)
-
-        def fallback(config: str, key: ConfigKey) -> _Fallback:
-            of_all = _of_all_groups(config)
-            if of_all is None:
-                default = [] if key.default is None else [Described(config, key.default, DEFAULT)]
-                return _Fallback(key.default, default)
-            value = broker.effective[of_all]
-            is_first = isinstance(value, list) and key.type != "LIST"
-            return _Fallback(value_text(value[0] if is_first else value), broker.synonyms(of_all))
-
-        return _described(request, resource, image, GROUP_CONFIGS, fallback)
+        return node_configs(self._config, image).of_group(_own(image, ConfigType.GROUP, name), requested(resource))
 
     def _client_metrics(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
         name = str(resource.resource_name)
@@ -147,20 +108,19 @@ class DescribeConfigsHandler:
             return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
         if not name:
             return ErrorCode.INVALID_REQUEST, "Give the name of a subscription."
-        fallback = lambda _, key: _Fallback(key.default, [])  # noqa: E731
-        return _described(request, resource, image, CLIENT_METRICS_CONFIGS, fallback)
+        return client_metrics_configs(_own(image, ConfigType.CLIENT_METRICS, name), requested(resource))
 
     def _broker(self, request: Request, resource: Any, image: ConfigurationsImage) -> _Found:
         name, own_id = str(resource.resource_name), self._context.broker_id
         if not self._allows_on_cluster(request):
             return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
-        configs = BrokerConfigs(self._config, image)
+        configs = node_configs(self._config, image)
         if not name:
-            return configs.described_of_all(request.module, resource, with_synonyms=request.body.include_synonyms)
+            return configs.of_all_nodes(requested(resource))
         if not is_node_id(name, own_id):
             reason = f"This is broker {own_id}, which does not know the configs of broker {name}."
             return ErrorCode.INVALID_REQUEST, reason
-        return configs.described(request.module, resource, with_synonyms=request.body.include_synonyms)
+        return configs.of_node(requested(resource))
 
     def _allows(self, request: Request, kind: ResourceType, name: str) -> bool:
         return self._context.authorization.allows(request.peer, AclOperation.DESCRIBE_CONFIGS, kind, name)
@@ -177,28 +137,5 @@ def is_node_id(name: str, node_id: int) -> bool:
         return False
 
 
-def _of_all_groups(config: str) -> str | None:
-    """The broker setting that is the default of a group's config. Source: GroupConfig.brokerSynonym."""
-    name = "group.streams.assignors" if config == "streams.assignor.name" else f"group.{config}"
-    return name if name in BROKER_CONFIGS else None
-
-
-def _described(
-    request: Request,
-    resource: Any,
-    image: ConfigurationsImage,
-    keys: Mapping[str, ConfigKey],
-    fallback: Callable[[str, ConfigKey], _Fallback],
-) -> Iterator[Any]:
-    """Yield the configs of a resource: its own, and the inherited ones."""
-    kind = ConfigType(int(resource.resource_type))
-    own = image.config_map(ConfigResource(kind, str(resource.resource_name)))
-    for name in selected({config for config, key in keys.items() if not key.internal or config in own}, resource):
-        key = keys[name]
-        value, synonyms = fallback(name, key)
-        if name in own:
-            value = parsed_text(key, own[name])
-            synonyms = [Described(name, value, _SOURCES[kind]), *synonyms]
-        yield described(
-            request.module, name, key, value, synonyms, with_synonyms=request.body.include_synonyms
-        )  # fmt: skip
+def _own(image: ConfigurationsImage, kind: ConfigType, name: str) -> Mapping[str, str]:
+    return image.config_map(ConfigResource(kind, name))

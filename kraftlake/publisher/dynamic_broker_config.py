@@ -12,13 +12,12 @@ import attrs
 
 from kraftlake.image.configurations_image import ConfigResource, ConfigurationsImage
 from kraftlake.publisher.dynamic_configs import ConfigType
-from kraftlake.server.broker.effective_settings import EffectiveSettings
-from kraftlake.server.broker.reconfigurations import problem_of_reconfiguration
-from kraftlake.settings.dynamic_settings import problem_of_setting, sound_settings
+from kraftlake.publisher.effective_settings import EffectiveSettings
+from kraftlake.settings.dynamic_settings import sound_settings
 
 
 @attrs.frozen(kw_only=True)
-class DynamicConfig:
+class DynamicBrokerConfig:
     """A broker's settings by source; dynamic settings include only those that a broker uses.
 
     A controller accepts any setting, so another tool may have set an invalid one: it counts as not set.
@@ -29,7 +28,7 @@ class DynamicConfig:
     own: Mapping[str, str]
 
     @classmethod
-    def of(cls, static: Mapping[str, str], broker_id: int, image: ConfigurationsImage) -> DynamicConfig:
+    def of(cls, static: Mapping[str, str], broker_id: int, image: ConfigurationsImage) -> DynamicBrokerConfig:
         """The settings of a broker in an image."""
         own, of_all = (image.config_map(ConfigResource(ConfigType.BROKER, name)) for name in (str(broker_id), ""))
         return cls(static=static, of_all=sound_settings(of_all, of_all=True), own=sound_settings(own, of_all=False))
@@ -43,12 +42,3 @@ class DynamicConfig:
         """The value of a setting that counts only if it was set while the cluster runs; None if not set."""
         made = {**self.of_all, **self.own}
         return EffectiveSettings(made)[name] if name in made else None
-
-    def problem_of(self, settings: Mapping[str, str], *, of_all: bool) -> str | None:
-        """The reason why these settings can't replace the broker's current ones, as its own or as one of all."""
-        for name, value in settings.items():
-            problem = problem_of_setting(name, value, of_all=of_all)
-            if problem is not None:
-                return problem
-        changed = attrs.evolve(self, of_all=settings) if of_all else attrs.evolve(self, own=settings)
-        return problem_of_reconfiguration(self.effective, changed.effective)

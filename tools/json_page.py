@@ -43,6 +43,11 @@ _AVAILABILITY = (
     "`earlier` (before the log). `longestEndTimestamp` is null for what went on. By broker there are `losses` and "
     "`fencedSeconds`, and `broker` is null for what no broker's loss began."
 )
+_EFFECTIVE = (
+    "A line for each config: `source` is Kafka's name for the layer of the value, `setBy` the path for `blame` where "
+    "the log sets it, `synonyms` are all layers with a value. Of a client a line for each quota: `value` is null for no "
+    "limit, `entity` the one that decides (null in it is a default), `layers` all that may, by precedence."
+)
 _REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
 _CHANGES = (
     "One object: the epoch of the claim, the last offset, and a result for each thing, with the controller's error "
@@ -58,6 +63,7 @@ COMMANDS = (
     ("metrics SOURCE", "metrics L --at-offset 458", "One object: the controller's counts."),
     ("blame SOURCE THING", "blame L broker/3/fenced --at-offset 458", "A line for each record, the newest last."),
     ("can SOURCE PRINCIPAL OPERATION RESOURCE NAME", "can L User:p581 alter-configs topic fixed-a", _CAN),
+    ("effective SOURCE SUBJECT", "effective L topic/t-3-dj5 retention.ms", _EFFECTIVE),
     ("bisect SOURCE CONDITION", "bisect L 'offline_partitions > 5'", "One object: the first offset at which it holds."),
     ("availability SOURCE", "availability L --to 1400", _AVAILABILITY),
     ("doctor SOURCE", "doctor L --at-offset 458", "One object: the findings, the most severe first."),

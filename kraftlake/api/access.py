@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kraftlake.api.past_states import UndoableSource
+from kraftlake.api.effective import EffectiveSource
 from kraftlake.runtime.arguments import text, texts
 from kraftlake.runtime.moments import Moment
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kraftlake.publisher.authorizer import AuthorizerConfig
 
 
-class AccessSource(UndoableSource):
+class AccessSource(EffectiveSource):
     """A source with the questions of `kraftlake can`; a moment is as in `Source`.
 
     A question is an operation, a type of resource and its name, in words: `"read", "topic", "orders"`. `super_users`

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from kraftlake.delta.metadata_delta import MetadataDelta
-from kraftlake.image.client_quotas_image import ClientQuotaEntity
+from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotasImage
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.loader.manifest import LoaderManifest
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
@@ -40,16 +40,18 @@ class _Default:
         return "<default>"
 
 
-_DEFAULT: Final = _Default()
+DEFAULT: Final = _Default()
+"""The name of a default entity."""
 _Name = str | _Default | None
-_Key = tuple[_Name, _Name]
+QuotaKey = tuple[_Name, _Name]
+"""A user and a client id; None for an entity without that type."""
 
 
 @attrs.frozen
 class QuotaOverrides:
     """The quotas of one key, by user and client id; None for an entity without that type. Immutable."""
 
-    values: Mapping[_Key, float] = attrs.field(factory=dict)
+    values: Mapping[QuotaKey, float] = attrs.field(factory=dict)
 
     def types(self) -> QuotaTypes:
         """The kinds of entities present."""
@@ -67,6 +69,11 @@ class QuotaOverrides:
         Precedence: (user, client), (user, default client), (user), (default user, client), (default user, default
         client), (default user), (client), (default client). An empty user or client id counts as absent, as in Kafka.
         """
+        key = self.deciding(user, client_id)
+        return None if key is None else self.values[key]
+
+    def deciding(self, user: str, client_id: str) -> QuotaKey | None:
+        """The user and client id of the quota that `limit` returns; None for no limit."""
         return self._find(*self._tags(user, client_id))
 
     def _tags(self, user: str, client_id: str) -> tuple[str, str]:
@@ -78,29 +85,29 @@ class QuotaOverrides:
                 return user, ""
             case QuotaTypes.USER_AND_CLIENT_ID:
                 return user, client_id
-        order: tuple[tuple[_Key, tuple[str, str]], ...] = (
+        order: tuple[tuple[QuotaKey, tuple[str, str]], ...] = (
             ((user, client_id), (user, client_id)),
-            ((user, _DEFAULT), (user, client_id)),
+            ((user, DEFAULT), (user, client_id)),
             ((user, None), (user, "")),
-            ((_DEFAULT, client_id), (user, client_id)),
-            ((_DEFAULT, _DEFAULT), (user, client_id)),
-            ((_DEFAULT, None), (user, "")),
+            ((DEFAULT, client_id), (user, client_id)),
+            ((DEFAULT, DEFAULT), (user, client_id)),
+            ((DEFAULT, None), (user, "")),
         )
         return next((tags for key, tags in order if key in self.values), ("", client_id))
 
-    def _find(self, user: str, client_id: str) -> float | None:
-        keys: tuple[_Key, ...]
+    def _find(self, user: str, client_id: str) -> QuotaKey | None:
+        keys: tuple[QuotaKey, ...]
         if user and client_id:
-            keys = ((user, client_id), (user, _DEFAULT), (_DEFAULT, client_id), (_DEFAULT, _DEFAULT))
+            keys = ((user, client_id), (user, DEFAULT), (DEFAULT, client_id), (DEFAULT, DEFAULT))
         elif user:
-            keys = ((user, None), (_DEFAULT, None))
+            keys = ((user, None), (DEFAULT, None))
         elif client_id:
-            keys = ((None, client_id), (None, _DEFAULT))
+            keys = ((None, client_id), (None, DEFAULT))
         else:
             keys = ()
-        return next((self.values[key] for key in keys if key in self.values), None)
+        return next((key for key in keys if key in self.values), None)
 
-    def with_change(self, key: _Key, value: float | None) -> QuotaOverrides:
+    def with_change(self, key: QuotaKey, value: float | None) -> QuotaOverrides:
         """Return the overrides with a quota set, or removed if `value` is None."""
         values = {known: at for known, at in self.values.items() if known != key}
         return QuotaOverrides(values if value is None else {**values, key: value})
@@ -120,6 +127,27 @@ class ClientQuotas(MetadataPublisher):
         self._connection_rates: Mapping[bytes | str | None, int] = {}
         self._log = get_logger(__name__)
 
+    @classmethod
+    def of(cls, image: ClientQuotasImage) -> ClientQuotas:
+        """Return the quotas of an image."""
+        values: dict[str, dict[QuotaKey, float]] = {key: {} for key in QUOTA_KEYS}
+        rates: dict[bytes | str | None, int] = {}
+        for entity, quotas in image.in_order():
+            entries = dict(entity.entries)
+            for key, value in quotas.quotas.items():
+                if "ip" in entries and key == CONNECTION_RATE_KEY:
+                    rates[_place(entries["ip"])] = int(value)
+                elif "ip" not in entries and key in values:
+                    values[key][_name(entries, "user"), _name(entries, "client-id")] = value
+        made = cls()
+        made._overrides = {key: QuotaOverrides(of_key) for key, of_key in values.items()}
+        made._connection_rates = rates
+        return made
+
+    def overrides(self, quota_key: str) -> QuotaOverrides:
+        """The quotas of one of QUOTA_KEYS."""
+        return self._overrides[quota_key]
+
     def limit(self, quota_key: str, *, user: str = "", client_id: str = "") -> float | None:
         """The quota of `quota_key` (one of QUOTA_KEYS) for a user and client id, None for no limit.
 
@@ -133,9 +161,15 @@ class ClientQuotas(MetadataPublisher):
 
     def connection_rate(self, address: str) -> int | None:
         """The connections per second that an address may create, None for no limit."""
-        rates = self._connection_rates
-        own = rates.get(_canonical(address))
-        return rates.get(None) if own is None else own
+        found = self.deciding_address(address)
+        return None if found is None else found[1]
+
+    def deciding_address(self, address: str) -> tuple[bool, int] | None:
+        """Whether an address has its own quota, not the default, and its connections a second; None for no limit."""
+        own, default = (self._connection_rates.get(key) for key in (_canonical(address), None))
+        if own is not None:
+            return True, own
+        return None if default is None else (False, default)
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Apply the changed quotas; unknown entities and keys are logged and ignored."""
@@ -158,7 +192,7 @@ class ClientQuotas(MetadataPublisher):
         if key != CONNECTION_RATE_KEY:
             self._log.warning("quota passed over", ip=address, key=key)
             return
-        place = None if address is None else _canonical(address)
+        place = _place(address)
         rates = {known: rate for known, rate in self._connection_rates.items() if known != place}
         self._connection_rates = rates if value is None else {**rates, place: int(value)}
 
@@ -167,7 +201,11 @@ def _name(entries: Mapping[str, str | None], kind: str) -> _Name:
     if kind not in entries:
         return None
     name = entries[kind]
-    return _DEFAULT if name is None else name
+    return DEFAULT if name is None else name
+
+
+def _place(address: str | None) -> bytes | str | None:
+    return None if address is None else _canonical(address)
 
 
 def _canonical(address: str) -> bytes | str:

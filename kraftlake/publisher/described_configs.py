@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig
+from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig, in_units
 from kraftlake.publisher.effective_settings import parsed_text, setting_text, value_text
 from kraftlake.settings.client_metrics_configs import CLIENT_METRICS_CONFIGS
 from kraftlake.settings.config_key import READ_ONLY, ConfigKey
@@ -31,15 +31,6 @@ class ConfigSource(IntEnum):
     DEFAULT_CONFIG = 5
     DYNAMIC_CLIENT_METRICS_CONFIG = 7
     DYNAMIC_GROUP_CONFIG = 8
-
-
-_IN_UNITS: Final = {
-    name: key.synonyms
-    for key in TOPIC_CONFIGS.values()
-    for name in key.synonyms
-    if name != "log.flush.scheduler.interval.ms"
-}
-"""All settings for the same quantity in different units, by the name of each, the finest unit first."""
 
 
 class ConfigSynonym(NamedTuple):
@@ -192,4 +183,4 @@ def _of_all_groups(config: str) -> str | None:
 def _synonyms_of(name: str) -> Sequence[str]:
     """The settings for the same quantity, including `name`: in other units, or for all listeners."""
     base = base_of(name)
-    return _IN_UNITS.get(name, (name,)) if base == name else (name, base)
+    return in_units(name) if base == name else (name, base)

@@ -5,8 +5,8 @@ Source: kafka.server.DynamicBrokerConfig.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
@@ -14,6 +14,20 @@ from kraftlake.image.configurations_image import ConfigResource, ConfigurationsI
 from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.publisher.effective_settings import EffectiveSettings
 from kraftlake.settings.dynamic_settings import sound_settings
+from kraftlake.settings.topic_configs import TOPIC_CONFIGS
+
+_IN_UNITS: Final = {
+    name: key.synonyms
+    for key in TOPIC_CONFIGS.values()
+    for name in key.synonyms
+    if name != "log.flush.scheduler.interval.ms"
+}
+"""All settings for the same quantity in different units, by the name of each, the finest unit first."""
+
+
+def in_units(name: str) -> Sequence[str]:
+    """The settings for the same quantity as `name`, including itself."""
+    return _IN_UNITS.get(name, (name,))
 
 
 @attrs.frozen(kw_only=True)
@@ -35,8 +49,14 @@ class DynamicBrokerConfig:
 
     @property
     def effective(self) -> EffectiveSettings:
-        """The effective settings."""
-        return EffectiveSettings({**self.static, **self.of_all, **self.own})
+        """The effective settings; a dynamic one takes the place of those in other units (overrideProps)."""
+        values = dict(self.static)
+        for layer in (self.of_all, self.own):
+            for name, value in layer.items():
+                for other in in_units(name):
+                    values.pop(other, None)
+                values[name] = value
+        return EffectiveSettings(values)
 
     def while_running(self, name: str) -> Any:
         """The value of a setting that counts only if it was set while the cluster runs; None if not set."""

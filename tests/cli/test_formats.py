@@ -118,6 +118,7 @@ LISTINGS = {
     "events": Listing(("events", DIRECTORY, "--to", 300)),
     "blame": Listing(("blame", DIRECTORY, "topic/elr-a/partition/0", "--all")),
     "can": Listing(("can", DIRECTORY, "--who", "create", "cluster")),
+    "effective": Listing(("effective", DIRECTORY, "topic/t-3-dj5")),
     "bisect": Listing(("bisect", DIRECTORY, "offline_partitions > 0", "--from", 220, "--to", 240)),
     "availability": Listing(("availability", DIRECTORY, "--to", 1400), under("rows")),
     "what-if": Listing(("what-if", DIRECTORY, "--at", 4592, "--lose-broker", 3, "--restart", 3), stages),

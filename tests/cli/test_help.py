@@ -33,8 +33,9 @@ def examples() -> Iterator[str]:
 def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
-        "image", "log", "diff", "drift", "events", "watch", "blame", "can", "bisect", "availability", "what-if",
-        "local-changes", "replay", "metrics", "quorum", "verify", "mcp", "doctor", "page", "shell", "ls", "cat",
+        "image", "log", "diff", "drift", "events", "watch", "blame", "can", "effective", "bisect", "availability",
+        "what-if", "local-changes", "replay", "metrics", "quorum", "verify", "mcp", "doctor", "page", "shell", "ls",
+        "cat",
         "import", "follow", "export", "bundle", "translate", "restore", "recreate", "undo",
         "cluster up", "broker", "controller",
         "format", "fork", "generate", "upkeep", "log compact", "log trim", "log vacuum", "tables", "tables trim",
@@ -68,7 +69,20 @@ def test_a_command_has_the_shared_options(path: str, command: click.Command) -> 
     assert {"--json", "--color", "--verbose", "-v"} <= options
     if any(parameter.name == "source" for parameter in command.params):
         assert "--cluster-id" in options
-    whole = {"image", "log", "diff", "replay", "blame", "watch", "shell", "cat", "drift", "recreate", "undo"}
+    whole = {
+        "image",
+        "log",
+        "diff",
+        "replay",
+        "blame",
+        "watch",
+        "shell",
+        "cat",
+        "drift",
+        "recreate",
+        "undo",
+        "effective",
+    }
     shows_secrets = path.rpartition(" ")[2] in whole or path == "kraftlake events"
     assert ("--show-secrets" in options) == shows_secrets
 

@@ -41,6 +41,14 @@ def things_of(context: click.Context) -> list[str]:
     return sorted([*topics, *partitions, *brokers, *_of_source(context, _config_paths, without)])
 
 
+def effective_of(context: click.Context) -> list[str]:
+    """The paths of the topics and brokers that the source has ever had."""
+    known = _known(context)
+    return sorted(
+        [*(f"topic/{name}" for name in {*known.topics.values()}), *(f"broker/{id_}" for id_ in known.brokers)]
+    )
+
+
 def config_names(_: click.Context) -> list[str]:
     """The names of the configs of topics and brokers, as far as a value."""
     from kraftlake.settings.tables import BROKER_CONFIGS

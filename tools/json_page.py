@@ -45,8 +45,8 @@ _AVAILABILITY = (
 )
 _EFFECTIVE = (
     "A line for each config: `source` is Kafka's name for the layer of the value, `setBy` the path for `blame` where "
-    "the log sets it, `synonyms` are all layers with a value. Of a client a line for each quota: `value` is null for no "
-    "limit, `entity` the one that decides (null in it is a default), `layers` all that may, by precedence."
+    "the log sets it, `synonyms` are all layers with a value. Of a client a line for each quota: `value` is null for "
+    "no limit, `entity` the one that decides (null in it is a default), `layers` all that may, by precedence."
 )
 _REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
 _CHANGES = (

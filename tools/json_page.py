@@ -48,6 +48,7 @@ _EFFECTIVE = (
     "the log sets it, `synonyms` are all layers with a value. Of a client a line for each quota: `value` is null for "
     "no limit, `entity` the one that decides (null in it is a default), `layers` all that may, by precedence."
 )
+_SQL = "A line for each row, with the names and values of the question; times are text in UTC."
 _REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
 _CHANGES = (
     "One object: the epoch of the claim, the last offset, and a result for each thing, with the controller's error "
@@ -66,6 +67,7 @@ COMMANDS = (
     ("effective SOURCE SUBJECT", "effective L topic/t-3-dj5 retention.ms", _EFFECTIVE),
     ("bisect SOURCE CONDITION", "bisect L 'offline_partitions > 5'", "One object: the first offset at which it holds."),
     ("availability SOURCE", "availability L --to 1400", _AVAILABILITY),
+    ("sql SOURCE SELECT", "sql L 'SELECT kind, count(*) AS n FROM events GROUP BY kind ORDER BY n DESC'", _SQL),
     ("doctor SOURCE", "doctor L --at-offset 458", "One object: the findings, the most severe first."),
     ("quorum DIRECTORY…", "quorum L", "One object: the nodes, and whether they can elect a leader."),
     ("what-if SOURCE", "what-if L --at-offset 401 --lose-broker 3", _WHAT_IF),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kraftlake.api.measured_source import MeasuredSource
+from kraftlake.api.sql import SqlSource
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.runtime.arguments import instance, path_text, several, text, whole
 from kraftlake.runtime.errors import OffsetError, UsageError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _LARGEST = 2**63 - 1
 
 
-class Source(MeasuredSource):
+class Source(SqlSource):
     """A lake, a metadata directory, a segment, a snapshot file, an archive or a quorum, opened by `kraftlake.open`.
 
     A moment is an offset (an int) or a time (text or a datetime, in UTC unless it names a zone); milliseconds since

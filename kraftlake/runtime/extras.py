@@ -13,6 +13,7 @@ EXTRAS: Final = {
     "s3": ("obstore",),
     "pkcs12": ("cryptography",),
     "mcp": ("mcp", "mcp_types"),
+    "sql": ("duckdb",),
 }
 """The top-level modules of each extra's packages."""
 

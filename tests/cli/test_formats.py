@@ -124,6 +124,7 @@ LISTINGS = {
     "what-if": Listing(("what-if", DIRECTORY, "--at", 4592, "--lose-broker", 3, "--restart", 3), stages),
     "local-changes": Listing(("local-changes", DIRECTORY, "--broker", 1, "--from", 4000), of_broker),
     "metrics": Listing(("metrics", DIRECTORY, "--at", 4592), counts),
+    "sql": Listing(("sql", DIRECTORY, "SELECT * FROM events AS e WHERE e.offset < 300")),
     "quorum": Listing(("quorum", DIRECTORY), under("nodes")),
     "verify": Listing(("verify", UNSOUND), under("problems"), code=1),
     "doctor": Listing(("doctor", DIRECTORY, "--at", 458), under("findings"), code=3),

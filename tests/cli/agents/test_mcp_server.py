@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from kraftlake.cli.agents.mcp_server import server_of, tools_of
 from kraftlake.cli.application import application
 from kraftlake.runtime import extras
 from tests.cli.running import DIRECTORY, TORN, fault, run
+from tests.foreign_logs import AUTOMQ, SECRET, foreign_log
 
 LOG = str(DIRECTORY)
 INCIDENT: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -27,6 +29,7 @@ INCIDENT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("bisect", {"source": LOG, "condition": "offline_partitions > 5", "first": "300"}),
     ("image", {"source": LOG, "parts": ["features"], "at_offset": "07:47"}),
     ("diff", {"source": LOG, "first": "458", "last": "469"}),
+    ("sql", {"source": LOG, "question": "SELECT subject, sentence FROM events WHERE kind = 'leader_lost'", "limit": 2}),
 )
 END = {"offset": 5736, "epoch": 2, "time": "2026-11-21 07:50:33.079Z"}
 
@@ -109,6 +112,34 @@ def test_an_answer_that_takes_too_long_is_ended() -> None:
     result = call("doctor", {"sources": [LOG]}, seconds=0.05)
     assert result.is_error
     assert result.structured_content["error"] == "No answer within 0.05 s: ask for less."
+
+
+def test_a_question_in_sql_reads_the_tables_alone() -> None:
+    for question in ("COPY events TO 'x'", "SELECT * FROM read_csv('/etc/passwd')", "ATTACH 'x'", "PRAGMA version"):
+        result = call("sql", {"source": LOG, "question": question})
+        assert result.is_error
+        assert "The question is not one SELECT" in (error := result.structured_content["error"]) or "refuses" in error
+    endless = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r"
+    result = call("sql", {"source": LOG, "question": endless, "timeout": 1})
+    assert "has no answer within 1 s" in result.structured_content["error"]
+    cut = call("sql", {"source": LOG, "question": "SELECT * FROM events", "limit": 100_000}, answer_bytes=4096)
+    assert 2 <= len(cut.structured_content["rows"]) < 100
+    assert "more are above the limit" in cut.structured_content["cut"]
+
+
+def test_the_records_of_a_fork_are_shown_by_the_schemas_of_the_server(tmp_path: Path) -> None:
+    log = str(foreign_log(tmp_path))
+
+    async def ask() -> Any:
+        words = ["-m", "kraftlake.cli", "mcp", log, "--schemas", str(AUTOMQ)]
+        async with Client(StdioServerParameters(command=sys.executable, args=words)) as client:
+            return await client.call_tool("log", {"source": log, "types": ["kvrecord", "s3_stream"], "limit": 2})
+
+    found = asyncio.run(ask()).structured_content
+    assert shlex.split(found["command"])[:3] == ["kraftlake", "log", f"--schemas={AUTOMQ}"]
+    assert [row["type"] for row in found["rows"]] == ["KVRECORD", "S3_STREAM_RECORD"]
+    assert found["rows"][1]["data"]["streamId"] == 3
+    assert SECRET not in str(found)
 
 
 def test_a_missing_package_and_a_missing_source_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,8 +188,8 @@ def log_events_page() -> str:
         "# Log events\n\nServices log to stderr, with `--json` one object a line: `event` has one of these names, "
         "`level` and `timestamp` its level and time, and further keys are the fields below, besides what a service "
         "binds to all of its events (`controller`, `broker_id`, `cluster`). Names stay as they are from release to "
-        "release; `python -m tools.reference_pages` writes this page.\n\n"
-        + _table(("event", "level", "fields", "room"), rows)
+        "release; `{…}_failed` is `tables_failed`, `snapshot_failed` or `upkeep_failed`. "
+        "`python -m tools.reference_pages` writes this page.\n\n" + _table(("event", "level", "fields", "room"), rows)
     )
 
 

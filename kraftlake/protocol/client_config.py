@@ -158,7 +158,7 @@ def parse_client_config(values: Mapping[str, str], file: str) -> ClientConfig:
             f"a certificate of a trusted authority is taken for the right one",
         ),
     )
-    _log.debug("ignored properties", file=file, keys=sorted(map(shown, properties.unread())))
+    _log.debug("properties_ignored", file=file, keys=sorted(map(shown, properties.unread())))
     return config
 
 

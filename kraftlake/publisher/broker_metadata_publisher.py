@@ -72,7 +72,7 @@ class BrokerMetadataPublisher(MetadataPublisher):
         try:
             self._cache.update(new_image)
             if first:
-                self._log.info("publishing initial metadata", offset=new_image.offset)
+                self._log.info("initial_metadata_published", offset=new_image.offset)
                 self._initialize_managers(new_image)
             parts = self._parts
             if not first and isinstance(manifest, SnapshotManifest):

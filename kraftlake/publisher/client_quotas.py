@@ -183,14 +183,14 @@ class ClientQuotas(MetadataPublisher):
         if "ip" in entries:
             self._update_address(entries["ip"], key, value)
         elif key not in self._overrides or not entries.keys() & {"user", "client-id"}:
-            self._log.warning("quota passed over", entity=entity.text, key=key)
+            self._log.warning("quota_ignored", entity=entity.text, key=key)
         else:
             user, client_id = (_name(entries, kind) for kind in ("user", "client-id"))
             self._overrides = {**self._overrides, key: self._overrides[key].with_change((user, client_id), value)}
 
     def _update_address(self, address: str | None, key: str, value: float | None) -> None:
         if key != CONNECTION_RATE_KEY:
-            self._log.warning("quota passed over", ip=address, key=key)
+            self._log.warning("quota_ignored", ip=address, key=key)
             return
         place = _place(address)
         rates = {known: rate for known, rate in self._connection_rates.items() if known != place}

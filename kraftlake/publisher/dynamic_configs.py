@@ -58,7 +58,7 @@ class DynamicConfigPublisher(MetadataPublisher):
             if handler is None:
                 continue
             configs = new_image.configs.config_map(resource)
-            self._log.info("updating configs", resource=_shown(resource), names=sorted(configs))
+            self._log.info("configs_updated", resource=_shown(resource), names=sorted(configs))
             try:
                 handler.process_config_changes(resource.name, configs)
             except Exception as fault:

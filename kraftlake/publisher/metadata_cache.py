@@ -65,7 +65,7 @@ class MetadataCache:
         self._listeners = alive
         if len(set(alive.values())) > 1:
             shown = {str(broker): sorted(listeners) for broker, listeners in sorted(alive.items())}
-            self._log.error("listeners are not identical across brokers", listeners=shown, offset=image.offset)
+            self._log.error("listeners_differ", listeners=shown, offset=image.offset)
 
     # topics
 

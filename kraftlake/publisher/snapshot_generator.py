@@ -64,12 +64,12 @@ class LakeSnapshotEmitter:
         name = image.provenance.snapshot_name
         written = keep_snapshot(MetadataLog.open(self._path), image, quorum)
         if written is None:
-            self._log.info("the lake has that snapshot", snapshot=name)
+            self._log.info("snapshot_exists", snapshot=name)
             return
         self.metrics.generated += 1
         self.metrics.latest_generated_time_ms = self._clock.milliseconds()
         self.metrics.latest_generated_bytes = written
-        self._log.info("wrote a snapshot", snapshot=name, bytes=written)
+        self._log.info("snapshot_written", snapshot=name, bytes=written)
 
 
 class SnapshotGenerator(MetadataPublisher):
@@ -116,7 +116,7 @@ class SnapshotGenerator(MetadataPublisher):
         if reason is None or self._emitting:
             return
         if self.disabled_reason is not None:
-            self._log.error("no snapshot is made", although=reason, because=self.disabled_reason)
+            self._log.error("snapshot_not_made", although=reason, because=self.disabled_reason)
         elif manifest.provenance.batch_aligned:
             self._schedule(new_image, self._quorum(), reason)
 
@@ -130,7 +130,7 @@ class SnapshotGenerator(MetadataPublisher):
         self._since = SinceSnapshot(taken_at_ms=self._clock.milliseconds())
 
         def emit() -> None:
-            self._log.info("creating a snapshot", snapshot=image.provenance.snapshot_name, because=reason)
+            self._log.info("snapshot_begun", snapshot=image.provenance.snapshot_name, because=reason)
             try:
                 self._write(image, quorum)
             finally:

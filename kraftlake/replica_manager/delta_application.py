@@ -252,10 +252,10 @@ class _DeltaApplication:
         name = partition.topic_partition
         if isinstance(error, KafkaStorageError):
             log = _log.info if role == "leader" else _log.error
-            log(f"{role}_skipped", partition=str(name), topic_id=str(partition.topic_id), reason=str(error))
+            log("replica_skipped", role=role, partition=str(name), topic_id=str(partition.topic_id), reason=str(error))
             self._manager.mark_partition_offline(name, str(error))
         else:
-            _log.error(f"{role}_failed", partition=str(name), reason=describe_error(error))
+            _log.error("replica_failed", role=role, partition=str(name), reason=describe_error(error))
             self._context.tell(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
 
     def _report_role(self, kind: TransitionKind, info: PartitionInfo, partition: Partition, known_epoch: int) -> None:

@@ -128,7 +128,7 @@ class EventQueue:
         try:
             event.handle_exception(error)
         except Exception as fault:  # the queue outlives every event
-            self._log.error("event failed", event_=repr(event), cause=f"{type(fault).__name__}: {fault}")
+            self._log.error("event_failed", event_=repr(event), cause=f"{type(fault).__name__}: {fault}")
 
 
 class KafkaEventQueue(EventQueue):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any, Final
 
 import attrs
@@ -25,6 +26,7 @@ from kraftlake.replay.loader.image_cache import prune_cache
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import OffsetError, TooEarlyError, sentence_of
 from kraftlake.runtime.log import get_logger
+from kraftlake.tables.shards.stale_states import delete_stale_states
 from kraftlake.tables.table_locks import hold_upkeep
 from kraftlake.tables.trimming import first_offsets, trim_tables
 
@@ -36,6 +38,7 @@ _log = get_logger(__name__)
 class Removal:
     """What a policy removed, or would remove: offsets of the log, rows of tables (None: not counted), snapshots.
 
+    `states` are the tables whose states of shards were of no use to a next run, with a policy or without.
     `held_back` has a sentence for each thing that is past its window, and can't go yet.
     """
 
@@ -43,6 +46,7 @@ class Removal:
     trim: Trim | None = None
     tables: dict[str, int | None] = attrs.field(factory=dict)
     snapshots: tuple[LakeSnapshot, ...] = ()
+    states: tuple[str, ...] = ()
     held_back: tuple[str, ...] = ()
 
 
@@ -69,7 +73,8 @@ class LakeUpkeep:
         self._lake = lake_location(lake)
         self._clock = clock or SystemClock()
         self._disk = disk or disk_for(self._lake)
-        self._upkeep = Upkeep(self._lake, policy, disk=self._disk)
+        self._policy = policy or UpkeepPolicy()
+        self._upkeep = Upkeep(self._lake, self._policy, disk=self._disk)
         self._due_ns = 0
 
     @property
@@ -98,7 +103,7 @@ class LakeUpkeep:
         self._due_ns = now_ns + _ROUND_NS
         done = self.remove()
         trimmed = done.trim is not None and done.trim.files > 0
-        if trimmed or done.snapshots or any(done.tables.values()):
+        if trimmed or done.snapshots or done.states or any(done.tables.values()):
             _log.info("upkeep_removed", lake=str(self._lake), **removal_form(done))
         for why in done.held_back:
             _log.info("upkeep_held_back", lake=str(self._lake), reason=why)
@@ -107,11 +112,10 @@ class LakeUpkeep:
         """Trim the log, then its tables, then delete snapshots; everything within the window is answered as before."""
         retention = retention or self.retention
         if retention is None:
-            return Removal(retention=None)
-        if dry_run:
-            return self._remove(retention, dry_run=True)
-        with hold_upkeep(self._lake):
-            return self._remove(retention, dry_run=False)
+            return Removal(retention=None, states=self._delete_states(dry_run=dry_run))
+        with nullcontext() if dry_run else hold_upkeep(self._lake):
+            removal = self._remove(retention, dry_run=dry_run)
+            return attrs.evolve(removal, states=self._delete_states(dry_run=dry_run))
 
     def _remove(self, retention: Retention, *, dry_run: bool) -> Removal:
         held_back: list[str] = []
@@ -125,6 +129,10 @@ class LakeUpkeep:
         tables = self._trim_tables(start, held_back, dry_run=dry_run) if retention.keep_ms is not None else {}
         snapshots = self._delete_snapshots(retention, start, now_ms, held_back, dry_run=dry_run)
         return Removal(retention=retention, trim=trim, tables=tables, snapshots=snapshots, held_back=tuple(held_back))
+
+    def _delete_states(self, *, dry_run: bool) -> tuple[str, ...]:
+        log, age_ms = read_table(self._lake / LOG_TABLE), self._policy.orphan_age_ms
+        return delete_stale_states(self._lake, log, self._disk, age_ms=age_ms, dry_run=dry_run)
 
     def _trim(
         self, retention: Retention, log: MetadataLog, table: SnapshotTable, now_ms: int, held_back: list[str], *,
@@ -186,6 +194,7 @@ def removal_form(removal: Removal) -> dict[str, Any]:
         "trimmed": None if trim is None else {"fromOffset": trim.old_start, "startOffset": trim.new_start},
         "tables": removal.tables,
         "snapshots": [one.name for one in removal.snapshots],
+        "states": [*removal.states],
     }
 
 

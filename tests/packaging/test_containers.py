@@ -6,6 +6,7 @@ import configparser
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 DEPLOY = REPOSITORY / "deploy"
 UNITS = sorted(DEPLOY.glob("systemd/*.service"))
 SAMPLE = REPOSITORY / "samples" / "kafka-4.4" / "log" / "__cluster_metadata-0"
+PROVISIONED = ("datasources", "dashboards")
 NOT_HERE = ("apt-get", "groupadd", "useradd", "chown")
 """What the commands of the image need root for."""
 
@@ -125,6 +127,35 @@ def test_compose_mounts_what_there_is_and_gives_variables_that_there_are() -> No
         assert (DEPLOY / mount).exists() if mount.startswith(".") else mount in compose["volumes"]
     ports = [port for service in services.values() for port in service.get("ports", ())]
     assert all(port.startswith("127.0.0.1:") for port in at_least_one(ports))
+
+
+def test_grafana_finds_the_dashboard_and_its_data_source_at_its_start() -> None:
+    grafana = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]["grafana"]
+    mounts = dict(reversed(mount.removesuffix(":ro").split(":")) for mount in grafana["volumes"])
+    begins = {folder: DEPLOY / mounts[f"/etc/grafana/provisioning/{folder}/kraftlake.yaml"] for folder in PROVISIONED}
+    read = {folder: yaml.safe_load(begin.read_text("utf-8")) for folder, begin in begins.items()}
+    (provider,) = read["dashboards"]["providers"]
+    dashboards = [*(DEPLOY / mounts[provider["options"]["path"]]).glob("*.json")]
+    home = grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert [f"{provider['options']['path']}/{file.name}" for file in dashboards] == [home]
+    (source,) = read["datasources"]["datasources"]
+    assert (source["type"], source["isDefault"]) == ("prometheus", True)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_takes_each_unit_as_it_is(tmp_path: Path) -> None:
+    program = tmp_path / "kraftlake"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    for unit in at_least_one((DEPLOY / "systemd").iterdir()):
+        text = unit.read_text("utf-8").replace("/opt/kraftlake/bin/kraftlake", str(program))
+        (tmp_path / unit.name).write_text(text)
+    units = [str(tmp_path / unit.name) for unit in (DEPLOY / "systemd").iterdir()]
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=60, check=False
+    )
+    told = [line for line in done.stderr.splitlines() if "kraftlake-" in line]
+    assert (done.returncode, told) == (0, []), done.stderr
 
 
 def test_what_the_followers_of_compose_read_is_a_sound_file(tmp_path: Path) -> None:

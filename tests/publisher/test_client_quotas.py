@@ -81,5 +81,5 @@ def test_unknown_entities_and_keys_are_logged_and_ignored() -> None:
         cluster(parts=(quotas,)).change(
             quota(1, key="bytes", user="alice"), quota(2, ip="10.0.0.1"), quota(3, group="g")
         )
-    assert [entry["event"] for entry in logs] == ["quota passed over"] * 3
+    assert [entry["event"] for entry in logs] == ["quota_ignored"] * 3
     assert quotas.limit(KEY, user="alice") is None

@@ -149,7 +149,7 @@ def test_unequal_listeners_are_logged_once_and_fenced_brokers_do_not_count() -> 
         cache.update(made.image)
         cache.update(made.image)
     assert [(entry["event"], entry["listeners"]) for entry in logs] == [
-        ("listeners are not identical across brokers", {"1": ["PLAINTEXT"], "2": ["EXTERNAL", "PLAINTEXT"]})
+        ("listeners_differ", {"1": ["PLAINTEXT"], "2": ["EXTERNAL", "PLAINTEXT"]})
     ]
 
 

@@ -118,16 +118,18 @@ def _form(lake: str, report: LakeUpkeepReport, *, dry_run: bool) -> dict[str, An
 
 def _removed(removal: Removal, *, dry_run: bool) -> list[str]:
     """The lines that say what went, and what did not."""
-    if removal.retention is None:
-        return ["kept       all: the lake declares no policy (--keep 90d declares one)"]
-    trim, lines = removal.trim, []
     would = "would go" if dry_run else "removed"
+    states = [f"{would:<9}  the states of shards in _spark/state/{name}/" for name in removal.states]
+    if removal.retention is None:
+        return ["kept       all: the lake declares no policy (--keep 90d declares one)", *states]
+    trim, lines = removal.trim, []
     if trim is not None and trim.files:
         lines.append(f"{would:<9}  offsets {trim.old_start} to {trim.new_start - 1} of the log")
     for name, rows in removal.tables.items():
         what = "rows" if rows is None else counted(rows, "row")
         lines.append(f"{would:<9}  {what} of {name}/ that concern earlier offsets alone")
     lines += [f"{would:<9}  snapshot {snapshot.name}" for snapshot in removal.snapshots]
+    lines += states
     lines += [f"held back  {why}" for why in removal.held_back]
     return lines or [f"{would:<9}  nothing: all is within what the lake keeps"]
 

@@ -223,7 +223,7 @@ class QuorumController:
         self._active = active = self._followed.take_over(self.config, epoch, clock=self._clock, draws=self._draws)
         self._lease_from_ns = self._led_at_ns = started_ns
         self._group = GroupCommit(writer, epoch, on_failure=self._commit_failed)
-        self._log.info("claimed the metadata log", epoch=epoch, offset=active.durable_offset)
+        self._log.info("log_claimed", epoch=epoch, offset=active.durable_offset)
         executed = active.activate(self._followed.bootstrap)
         self._activated_at = executed.answer_at
         self.metrics.active, self.metrics.last_contacts = True, active.state.heartbeats.last_contacts
@@ -372,7 +372,7 @@ class QuorumController:
         """Become a standby: drop pending records and fail the waiting requests."""
         if self._active is None or group is not self._group:
             return
-        self._log.warning("lost the metadata log", epoch=self._active.epoch, cause=str(fault))
+        self._log.warning("log_lost", epoch=self._active.epoch, cause=str(fault))
         self._step_down()
 
     def _step_down(self) -> None:
@@ -388,7 +388,7 @@ class QuorumController:
             answer.give() if group.fault is None and answer.records else answer.fail()
         for task in periodic_tasks(self.config):
             self._queue.cancel_deferred(task.name)
-        self._log.info("leads no longer", epoch=active.epoch)
+        self._log.info("leadership_ended", epoch=active.epoch)
         self._candidacy.restart(self._clock.nanoseconds(), self._draw_election_timeout())
         if not self._queue.shutting_down:
             self._follow_after(POLL_MS)

@@ -115,7 +115,7 @@ def _others(image: MetadataImage) -> list[bytes]:
 
 def write_manifest(lake: Location, table: str, manifest: StateManifest) -> None:
     """Make states those from which the next step goes on, and delete all others; raises OSError."""
-    disk, folder = disk_for(lake), lake / JOBS_FOLDER / "state"
+    disk, folder = disk_for(lake), states_of(lake)
     disk.replace(folder / table / _MANIFEST, json.dumps({"format": _FORMAT, **attrs.asdict(manifest)}).encode())
     known = {file.name for file in manifest.files}
     for name in [path.name for path in (folder / table).iterdir()]:
@@ -129,7 +129,7 @@ def read_manifest(lake: Location, table: str, log_id: str) -> StateManifest | No
     It does not fit where it is another log's or another release's, or damaged; where it names files outside of the
     folder; and where a file that it names is missing, or on a disk damaged.
     """
-    folder = lake / JOBS_FOLDER / "state" / table
+    folder = states_of(lake) / table
     try:
         form = json.loads((folder / _MANIFEST).read_bytes())
         if form.pop("format") != _FORMAT or form["log_id"] != log_id:
@@ -142,18 +142,42 @@ def read_manifest(lake: Location, table: str, log_id: str) -> StateManifest | No
     return manifest
 
 
+def states_of(lake: Location) -> Location:
+    """The folder of the states of a lake, with a folder for each table."""
+    return lake / JOBS_FOLDER / "state"
+
+
+def offset_of_states(lake: Location, table: str, log_id: str) -> int | None:
+    """The offset after which the states in a table's folder are; None where it has no manifest that fits the log."""
+    try:
+        form = json.loads((states_of(lake) / table / _MANIFEST).read_bytes())
+        fits = form["format"] == _FORMAT and form["log_id"] == log_id
+        return int(form["offset"]) if fits else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def delete_states(lake: Location, table: str) -> None:
+    """Delete a table's folder of states, first the manifest; raises OSError."""
+    disk, folder = disk_for(lake), states_of(lake) / table
+    for path in sorted(folder.iterdir(), key=lambda path: path.name != _MANIFEST):
+        disk.unlink(path)
+    if isinstance(folder, Path):
+        folder.rmdir()
+
+
 def _is_whole(lake: Location, table: str, file: StateFile) -> bool:
     """Whether a file of a table's folder is there, and on a disk has its checksum. Raises OSError, TypeError."""
     of, _, name = file.name.partition("/")
     if of != table or name != PurePosixPath(name).name:
         return False
-    path = lake / JOBS_FOLDER / "state" / file.name
+    path = states_of(lake) / file.name
     return crc32c(path.read_bytes()) == file.checksum if isinstance(path, Path) else path.exists()
 
 
 def _write(lake: Location, name: str, content: pa.Buffer) -> StateFile:
     file = StateFile(name=f"{name}-{os.urandom(8).hex()}.arrow", checksum=crc32c(content))
-    disk, path = disk_for(lake), lake / JOBS_FOLDER / "state" / file.name
+    disk, path = disk_for(lake), states_of(lake) / file.name
     try:
         for folder in (path.parent.parent.parent, path.parent.parent, path.parent):
             disk.make_folder(folder)
@@ -165,7 +189,7 @@ def _write(lake: Location, name: str, content: pa.Buffer) -> StateFile:
 
 
 def _read(lake: Location, file: StateFile) -> tuple[pa.RecordBatch, dict[str, Any]]:
-    path = lake / JOBS_FOLDER / "state" / file.name
+    path = states_of(lake) / file.name
     try:
         content = path.read_bytes()
         if crc32c(content) != file.checksum:

@@ -202,7 +202,7 @@ def test_topics_that_change_and_go(node: KafkaNode, broker: BrokerProcess) -> No
     entry = ConfigEntry("segment.bytes", "104857600", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, "short", incremental_configs=[entry])
     node.admin.incremental_alter_configs([resource])[resource].result(timeout=PATIENCE)
-    wait_for(lambda: broker.events("updating configs"), "it has heard of the config")
+    wait_for(lambda: broker.events("configs_updated"), "it has heard of the config")
     produce(node, name, 3000)
     wait_for(lambda: broker.log_of(name) == theirs(node, name), "its log is a copy")
     assert before >= 3, before

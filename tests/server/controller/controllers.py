@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -23,6 +23,7 @@ from tests.ports import free_ports
 from tests.server.node_process import KilledNode
 from tests.waiting import wait_for
 
+Place = TypeVar("Place", bound=str | Path)
 PATIENCE = 60.0  # seconds until something is called stuck
 QUICK = {"controller.quorum.fetch.timeout.ms": "300", "metadata.max.idle.interval.ms": "100"}
 """A standby claims the log within a second."""
@@ -30,7 +31,7 @@ PROCESSES = {"controller.quorum.fetch.timeout.ms": "1500"}
 """Of processes, which a busy machine may leave waiting for a second: nobody takes over from one that lives."""
 
 
-def new_lake(path: Path, cluster_id: str = CLUSTER_ID) -> Path:
+def new_lake(path: Place, cluster_id: str = CLUSTER_ID) -> Place:
     """An empty controlled lake of the newest release."""
     bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=1_700_000_000_000)
     contents = Contents(snapshots=[(bootstrap, bootstrap.batches())])
@@ -114,7 +115,7 @@ def started_controller(lake: Path, node_id: int = 100, **settings: str) -> Itera
         made.end()
 
 
-def controller_process(lake: Path, folder: Path, node_id: int) -> KilledNode:
+def controller_process(lake: str | Path, folder: Path, node_id: int) -> KilledNode:
     """`kraftlake controller` as a process; not started."""
     (port,) = free_ports(1)
     plan = NodePlan(

@@ -26,19 +26,22 @@ from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.live.open_quorum import decoded
 from tests.cli.running import fault
 from tests.controller.kafka_rpc import KafkaRpc
+from tests.metadata_log.object_store import BUCKET
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, controller_process, new_lake
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("controller_processes")
-ROUNDS = 12 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 1
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+KILLS = 100 if LONG else 2
+"""How often the active controller is killed."""
 
 
 class Controllers:
     """Controllers 100 and 101 of one lake."""
 
-    def __init__(self, folder: Path) -> None:
-        self.lake = new_lake(folder / "lake")
+    def __init__(self, folder: Path, lake: str | Path | None = None) -> None:
+        self.lake = new_lake(lake or folder / "lake")
         self.nodes = {id_: controller_process(self.lake, folder, id_) for id_ in (100, 101)}
 
     @property
@@ -103,7 +106,7 @@ def controllers(both: Controllers) -> Controllers:
     return both
 
 
-def epochs_of(lake: Path) -> list[tuple[int, int]]:
+def epochs_of(lake: str | Path) -> list[tuple[int, int]]:
     """The leaders of the log with their epochs, each once."""
     batches = [batch for batch in MetadataLog.open(lake).batches() if batch.control]
     found = [(batch.epoch, batch.messages()[0].message) for batch in batches]
@@ -111,8 +114,28 @@ def epochs_of(lake: Path) -> list[tuple[int, int]]:
 
 
 def test_a_standby_takes_over_from_a_killed_controller_and_brokers_find_it(controllers: Controllers) -> None:
+    kill_in_turn(controllers, KILLS)
+
+
+@pytest.mark.skipif(not LONG, reason="make test-long: a process on a store takes seconds to start")
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.usefixtures("server")
+def test_a_standby_takes_over_on_a_lake_in_an_object_store(tmp_path: Path) -> None:
+    made = Controllers(tmp_path, f"s3://{BUCKET}/taken-over")
+    with ExitStack() as stack:
+        for node in made.nodes.values():
+            stack.callback(node.kill)
+            node.start()
+        made.leader()
+        for node in made.nodes.values():
+            node.await_event("registered")
+        kill_in_turn(made, KILLS // 10)
+
+
+def kill_in_turn(controllers: Controllers, kills: int) -> None:
+    """Kill the active controller again and again: brokers find the other one, and no epoch has two leaders."""
     with StandInBroker(controllers) as broker:
-        for round_ in range(2 * ROUNDS):
+        for round_ in range(kills):
             first = controllers.leader()
             other = 201 - first
             assert broker.heartbeat() == ErrorCode.NONE

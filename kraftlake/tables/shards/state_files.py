@@ -160,7 +160,8 @@ def offset_of_states(lake: Location, table: str, log_id: str) -> int | None:
 def delete_states(lake: Location, table: str) -> None:
     """Delete a table's folder of states, first the manifest; raises OSError."""
     disk, folder = disk_for(lake), states_of(lake) / table
-    for path in sorted(folder.iterdir(), key=lambda path: path.name != _MANIFEST):
+    files: list[Location] = [*folder.iterdir()]
+    for path in sorted(files, key=lambda path: path.name != _MANIFEST):
         disk.unlink(path)
     if isinstance(folder, Path):
         folder.rmdir()

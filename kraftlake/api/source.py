@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kraftlake.api.metrics import Metrics
     from kraftlake.api.watch import Watch
     from kraftlake.diagnosis.bisection import Bisected
-    from kraftlake.diagnosis.page.writing import PageReport
     from kraftlake.diagnosis.thing_changes import Change
     from kraftlake.diagnosis.things import Thing
     from kraftlake.diagnosis.trial.steps import Step
@@ -244,27 +243,6 @@ class Source(SqlSource):
         except BaseException:
             live.close()
             raise
-
-    def page(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        from_offset: Moment | None = None,
-        to_offset: Moment | None = None,
-        *,
-        lenient: bool = False,
-        progress: Progress | None = None,
-    ) -> PageReport:
-        """One HTML page that shows the cluster at each moment of a range, written to `path`: `kraftlake page`.
-
-        It needs only a browser; secrets are redacted. A file at `path` is replaced; without one, a notebook shows the
-        page that is returned. `progress` as for `replay`.
-        Raises as `changes` does, EnvironmentFaultError where the folder does not exist or can't be written to.
-        """
-        from kraftlake.diagnosis.page.writing import write_page
-
-        self._refuse_snapshot()
-        target = None if path is None else Path(path_text(path))
-        return write_page(self, target, from_offset, to_offset, lenient=lenient, progress=progress)
 
     def diff(self, before: Moment, after: Moment, *, lenient: bool = False) -> ImageDiff:
         """The differences between the images at two moments; the offset -1 is the empty image."""

@@ -14,7 +14,7 @@ from kraftlake.diagnosis.doctor.diagnosis import diagnose
 from kraftlake.records import metadata_records as r
 from tests.at_least_one import at_least_one
 from tests.cli.made_logs import HOSTILE, hostile_log
-from tests.cli.running import DIRECTORY, TORN, fault, run
+from tests.cli.running import DIRECTORY, SAMPLES, TORN, fault, run, run_json
 from tests.diagnosis.doctor.made import BEGIN, change, config, log_of, time_of
 from tests.replay.queries.test_quorum_report import elected, no_ops, node_at
 
@@ -241,3 +241,16 @@ def test_wrong_command_lines_are_named(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_duration_has_its_two_largest_units(milliseconds: int, words: str) -> None:
     assert duration(milliseconds) == words
+
+
+def test_who_made_the_changes_of_the_last_day_stands_beside_each() -> None:
+    log = SAMPLES / "authorized"
+    by = ("--log-tz", "UTC", "--authorizer-log", log / "node-1" / "kafka-authorizer.log.gz")
+    words = ("doctor", log / "log" / "__cluster_metadata-0", *by)
+    reason = "retention.ms was changed: 100007 → 100013, by User:alice from 127.0.0.1, IncrementalAlterConfigs"
+    assert reason in run(*words, width=200).stdout
+    changes = next(one for one in run_json(*words)["findings"] if one["check"] == "recent_changes")
+    named = {group["since"]["offset"]: group.get("who", {}).get("principal") for group in changes["groups"]}
+    assert named[97] == "User:alice"
+    assert named[100] == "User:bob"
+    assert named[30] == "User:ANONYMOUS"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
 import kraftlake
+from kraftlake.diagnosis.attribution.attributed_events import with_clients
 from kraftlake.diagnosis.page import writing
 from kraftlake.records import metadata_records as r
 from tests.cli.made_logs import HOSTILE, batch_of, directory_of, hostile_log, unreplayable_log
-from tests.cli.running import DIRECTORY, SAMPLE, TORN, fault, run, run_json
+from tests.cli.running import DIRECTORY, SAMPLE, SAMPLES, TORN, fault, run, run_json
 from tests.diagnosis.page.unpacked import Unpacked
 
 SECRET = r.ConfigRecord(resource_type=4, resource_name="1", name="ssl.key.password", value="hunter2")
@@ -158,3 +160,19 @@ def test_where_it_cannot_write_it_says_so_and_leaves_what_is_there(
     assert fault("page", DIRECTORY, "-o", file) == f"{file} can't be written: No space left on device."
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert file.read_text() == "what was there"
+
+
+def test_events_of_a_page_name_the_clients_that_made_them(tmp_path: Path) -> None:
+    log = SAMPLES / "authorized"
+    directory, logs = log / "log" / "__cluster_metadata-0", [log / "node-1" / "kafka-authorizer.log.gz"]
+    words = ("page", directory, "-o", tmp_path / "who.html", "--log-tz", "UTC", "--authorizer-log", *logs)
+    assert "45 events" in run(*words).stdout
+    source = kraftlake.open(directory)
+    who = source.attribution(logs, log_zone=UTC)
+    page = source.page(attribution=who)
+    assert page.html == (tmp_path / "who.html").read_bytes()
+    assert page.size > source.page().size
+    rows = with_clients(source.events(54, 55).to_table(), who)
+    assert rows.column("sentence").to_pylist() == [
+        "topic t-0 is created with 1 partition, replication factor 1, by User:alice from 127.0.0.1, CreateTopics"
+    ]

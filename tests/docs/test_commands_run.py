@@ -30,6 +30,7 @@ PYTHON_RUN_BY = {
     "spark-jobs.md": (11, "test_spark_jobs"),  # and tests/spark_jobs: on Connect, and clusters of any size
     "tutorial.md": (1, "test_shown"),
     "undo.md": (1, "test_commands_run"),
+    "who.md": (1, "test_who"),
 }
 """The pages with Python, with the number of blocks and the test that runs them; a new block needs a test, too."""
 NAMES = {"SOURCE": str(DIRECTORY)}

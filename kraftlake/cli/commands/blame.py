@@ -103,7 +103,7 @@ def _naming_who_removed(attribution: Attribution | None) -> Iterator[None]:
     except NoSuchThingError as fault:
         if attribution is None or fault.removed_at is None:
             raise
-        from kraftlake.cli.views.who_view import who_words
+        from kraftlake.diagnosis.attribution.words import who_words
 
         words = [f"Removed {words}." for words, _ in who_words(attribution.of(fault.removed_at).to_json())]
         raise NoSuchThingError(" ".join((str(fault), *words)), removed_at=fault.removed_at) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +12,12 @@ from kraftlake.cli.options.call import Call
 from kraftlake.cli.options.command import option
 from kraftlake.cli.options.parameters import LENGTH_OF_TIME, OUTPUT, regular_file
 from kraftlake.cli.options.shared import command, log_dirs_option, sources_options
+from kraftlake.cli.options.witnesses import witness_options
 from kraftlake.cli.output.form_rows import FINDING, list_of
 from kraftlake.cli.output.formats import MARKDOWN
+
+if TYPE_CHECKING:
+    from kraftlake.diagnosis.attribution.witnesses import Witnesses
 
 
 @command("What is wrong with the cluster, since when, why, and what helps?", source=False, replays=False, at=True)
@@ -26,6 +31,7 @@ from kraftlake.cli.output.formats import MARKDOWN
     help="Count fencings, starts, elections and ISR changes in the last 15m, 2h or 3d before the end of the log, and "
     "compare them with the time before.",
 )
+@witness_options
 @option("--html", type=OUTPUT, help="Write an HTML page too, and replace FILE if it exists.")
 def doctor(
     call: Call,
@@ -34,6 +40,7 @@ def doctor(
     log_dirs: tuple[str, ...],
     window: timedelta,
     html: str | None,
+    witnesses: Witnesses | None,
 ) -> None:
     """Check a cluster once, and show what is wrong with it by severity.
 
@@ -62,6 +69,9 @@ def doctor(
         kraftlake doctor {SAMPLE} --window 1d
         # with the folders of a broker
         kraftlake doctor {SAMPLE} --log-dirs samples/kafka-4.4/log
+        # who made the changes of the last day, by the authorizer log of the controller
+        kraftlake doctor samples/authorized/log/__cluster_metadata-0
+        --log-tz UTC --authorizer-log samples/authorized/node-1/kafka-authorizer.log.gz
         # a cluster that runs, by its controllers
         kraftlake doctor c1:9093,c2:9093,c3:9093
         # for other programs: 3 says that something is wrong
@@ -82,6 +92,11 @@ def doctor(
             sources, call.at, log_dirs=log_dirs, cluster_id=call.cluster_id, command_config=call.command_config,
             window=window, progress=progress,
         )  # fmt: skip
+    attribution = None if diagnosis.source is None else call.attribution(diagnosis.source, witnesses)
+    if attribution is not None:
+        from kraftlake.diagnosis.doctor.attributed import with_clients
+
+        diagnosis = with_clients(diagnosis, attribution)
     if diagnosis.unread is not None:
         first, begin = diagnosis.unread
         call.terminal.warn(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kraftlake.image.metadata_image import MetadataImage
     from kraftlake.replay.loader.fold import Replay
     from kraftlake.replay.loader.manifest import SkippedRecord
+    from kraftlake.replay.queries.source import LogSource
 
 
 class Call:
@@ -144,7 +145,7 @@ class Call:
             )
         return opened
 
-    def attribution(self, source: Source, witnesses: Witnesses | None) -> Attribution | None:
+    def attribution(self, source: LogSource, witnesses: Witnesses | None) -> Attribution | None:
         """The attribution of a source's records to clients, by witnesses; None without any. Says what is in these."""
         if witnesses is None:
             return None

@@ -13,7 +13,8 @@ from kraftlake.cli.output.theme import Style, paint
 from kraftlake.cli.output.visible import visible
 from kraftlake.cli.selection.tally import times_of
 from kraftlake.cli.views.lines import LineTimes
-from kraftlake.cli.views.who_view import who_words
+from kraftlake.cli.views.who_view import STYLES
+from kraftlake.diagnosis.attribution.words import who_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +75,8 @@ class EventsView:
         who = self._attribution.of_event(event)
         indent = " " * (_OFFSET_WIDTH + len(self._times.of(event["timestamp"])) + 4)
         words = who_words(who.to_json()) if who.is_of_client else ()
-        return "".join(f"{indent}{paint(visible(one), style, colour=self._terminal.colour)}\n" for one, style in words)
+        colour = self._terminal.colour
+        return "".join(f"{indent}{paint(visible(one), STYLES[certainty], colour=colour)}\n" for one, certainty in words)
 
     def _line(self, offset: int, milliseconds: int, kind: str, sentence: str) -> str:
         """A coloured line; offset and time stand out where they differ from those of the line before."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -21,6 +22,9 @@ from kraftlake.runtime.words import counted, did_you_mean, in_words, shown
 _NEEDED: Final = ("time", "principal", "request")
 _FIELDS: Final = (*_NEEDED, "resource", "host")
 _MOST_WORDS: Final = 8
+_PATH: Final = re.compile(r"(?:[a-z]+:|/).*[/=]([^/=]+)")
+"""A resource as tools write it: `kafka:/cluster/ID/topic/NAME`, `crn://…/topic=NAME`."""
+_Words: TypeAlias = Mapping[str, Sequence[str]]
 
 
 def read_audits(paths: Sequence[str], mapping: Mapping[str, str]) -> list[NodeLines]:
@@ -32,8 +36,8 @@ def read_audits(paths: Sequence[str], mapping: Mapping[str, str]) -> list[NodeLi
     return [_read(path, fields, requests) for path in paths]
 
 
-def _checked(mapping: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The path of each field, and the request that each word stands for; a request's own name stands for it, too."""
+def _checked(mapping: Mapping[str, str]) -> tuple[dict[str, str], _Words]:
+    """The path of each field, and the requests that each word stands for; a request's own name stands for it, too."""
     for key in mapping:
         if key not in (*_FIELDS, *REQUESTS):
             hint = did_you_mean(key, (*_FIELDS, *REQUESTS), most=1) or f"the fields are {in_words(_FIELDS)}."
@@ -44,9 +48,12 @@ def _checked(mapping: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]
             f"--audit needs to know where an entry has its {in_words(missing)}: give --audit-map {missing[0]}=PATH, "
             "such as time=timestamp or principal=user.name."
         )
-    words = {word: key for key, given in mapping.items() if key in REQUESTS for word in given.split("|")}
-    paths = {key: path for key, path in mapping.items() if key in _FIELDS}
-    return paths, {request: request for request in REQUESTS} | words
+    words: dict[str, tuple[str, ...]] = {request: (request,) for request in REQUESTS}
+    for key, given in mapping.items():
+        if key in REQUESTS:
+            for word in given.split("|"):
+                words[word] = (*words.get(word, ()), key)
+    return {key: path for key, path in mapping.items() if key in _FIELDS}, words
 
 
 @attrs.define
@@ -60,7 +67,7 @@ class _Reading:
     words: Counter[str] = attrs.field(factory=Counter)
 
 
-def _read(path: str, fields: Mapping[str, str], requests: Mapping[str, str]) -> NodeLines:
+def _read(path: str, fields: Mapping[str, str], requests: _Words) -> NodeLines:
     reading = _Reading(path, NodeLines(path, allowed=True))
     for file in text_files(path, lambda name: "audit" in name.lower()):
         for entry in _entries(lines_of(file), reading.lines, file.name):
@@ -70,7 +77,7 @@ def _read(path: str, fields: Mapping[str, str], requests: Mapping[str, str]) -> 
     return reading.lines
 
 
-def _take(reading: _Reading, values: Mapping[str, Any], requests: Mapping[str, str], file: str) -> None:
+def _take(reading: _Reading, values: Mapping[str, Any], requests: _Words, file: str) -> None:
     """Take the values of an entry's fields."""
     reading.entries += 1
     reading.found.update(values.keys())
@@ -83,11 +90,11 @@ def _take(reading: _Reading, values: Mapping[str, Any], requests: Mapping[str, s
     line = AuthorizerLine(
         time=time, principal=str(values.get("principal")), allowed=True, operation=ANY,
         host=None if "host" not in values else str(values["host"]), resource_type=ANY,
-        resource=str(values.get("resource", "")), request=requests.get(word, word), everywhere=False,
+        resource=_name_in(str(values.get("resource", ""))), request=word, everywhere=False,
     )  # fmt: skip
     reading.lines.ends.append(line)
-    if word in requests and "principal" in values:
-        reading.lines.lines.append((line, file))
+    if "principal" in values:
+        reading.lines.lines += [(attrs.evolve(line, request=request), file) for request in requests.get(word, ())]
 
 
 def _check_matches(reading: _Reading, fields: Mapping[str, str]) -> None:
@@ -137,3 +144,9 @@ def _value(entry: Any, path: str) -> Any:
         else:
             return None
     return None if isinstance(entry, list) or (isinstance(entry, dict) and "epochSecond" not in entry) else entry
+
+
+def _name_in(resource: str) -> str:
+    """The name of a resource, which may be the end of a path."""
+    path = _PATH.fullmatch(resource)
+    return resource if path is None else path[1]

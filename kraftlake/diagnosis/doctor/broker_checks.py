@@ -194,6 +194,7 @@ BACK: Final = safe(
 
 _STARTED: Final = safe("Start the broker. If its process runs, look at its connection to the controllers.")
 
+RECENT_CHANGES: Final = "recent_changes"
 BROKER_CHECKS = (
     Check(
         name="fenced_brokers",
@@ -253,7 +254,7 @@ BROKER_CHECKS = (
         find=_strays,
     ),
     Check(
-        name="recent_changes",
+        name=RECENT_CHANGES,
         severity=Severity.INFO,
         text="changes of configs and ACLs lately",
         command="events {source} --kind config{range}",

@@ -58,6 +58,8 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     cluster_id: str | None
     unread: tuple[int, int] | None = None
+    source: LogSource | None = attrs.field(default=None, eq=False, repr=False)
+    """The log that was checked."""
 
     @property
     def offset(self) -> int | None:
@@ -150,6 +152,7 @@ def diagnose(
         counts=None if replay is None else count_cluster(replay.image),
         findings=tuple(sorted(findings, key=lambda finding: finding.severity)),
         cluster_id=known,
+        source=source,
         unread=None if replay is None else _unread(source, replay.image.provenance.offset),
     )
 

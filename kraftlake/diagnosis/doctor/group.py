@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from kraftlake.diagnosis.attribution.findings import Who
 from kraftlake.runtime.json_names import fields_as_json
 
 
@@ -29,15 +30,21 @@ class LogPosition:
 
 @attrs.frozen(kw_only=True)
 class Affected:
-    """Things with the same trouble for the same reason; `since` is None where the log does not reach that far back."""
+    """Things with the same trouble for the same reason; `since` is None where the log does not reach that far back.
+
+    `by` are the clients that made the change at `since`, where they were asked for.
+    """
 
     reason: str
     things: tuple[str, ...]
     since: LogPosition | None = None
+    by: Who | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The reason, the things and the position at which it began."""
-        return fields_as_json(self)
+        """The reason, the things and the position at which it began; the clients where they were asked for."""
+        form = fields_as_json(self)
+        del form["by"]
+        return form if self.by is None else form | self.by.to_json()
 
 
 def latest(positions: Iterable[LogPosition | None]) -> LogPosition | None:

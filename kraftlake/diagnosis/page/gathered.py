@@ -9,6 +9,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from kraftlake.diagnosis.attribution.attributed_events import with_clients
+from kraftlake.diagnosis.attribution.attribution import Attribution
 from kraftlake.diagnosis.page.broker_states import BrokerStates, BrokerTimes
 from kraftlake.diagnosis.page.event_columns import EventColumns, events_of, joined
 from kraftlake.diagnosis.page.row_states import states_after
@@ -62,8 +64,9 @@ class Gathered:
 class Gatherer:
     """Takes the deltas of a range in their order; `gathered` returns the result."""
 
-    def __init__(self, begin: MetadataImage) -> None:
-        """Initialize with the image before the first delta."""
+    def __init__(self, begin: MetadataImage, attribution: Attribution | None = None) -> None:
+        """Initialize with the image before the first delta; events get the clients that an `attribution` finds."""
+        self._attribution = attribution
         self._moments: list[Any] = []
         self._count = 0
         self._topics: dict[str, int] = {}
@@ -88,6 +91,7 @@ class Gatherer:
             self._brokers.take(first + delta, brokers)
         rows = chunk.rows()
         if len(rows):
+            rows = rows if self._attribution is None else with_clients(rows, self._attribution)
             at = first + np.searchsorted(ends.offsets, rows.column("offset").to_numpy())
             self._events.append(events_of(rows, at, self._number_of))
 

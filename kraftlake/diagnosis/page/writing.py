@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 
+from kraftlake.diagnosis.attribution.attribution import Attribution
 from kraftlake.diagnosis.page.document import document
 from kraftlake.diagnosis.page.gathered import Gathered, Gatherer
 from kraftlake.diagnosis.page.packing import packed
-from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.progress import Progress
@@ -71,11 +71,13 @@ def write_page(
     *,
     lenient: bool = False,
     progress: Progress | None = None,
+    attribution: Attribution | None = None,
 ) -> PageReport:
     """Make one HTML page of a range of a log, and write it to `target`, whole or not at all; a file there is replaced.
 
     The page shows the cluster at each moment of the range, and needs nothing but a browser. Secrets are redacted.
-    `lenient` leaves out records that can't be replayed. `progress` is called while the log is read.
+    `lenient` leaves out records that can't be replayed. `progress` is called while the log is read. With an
+    `attribution` events name the clients that made them.
 
     Raises the errors of `LogChanges`, OffsetError where nothing happened in the range, EnvironmentFaultError where the
     folder does not exist or can't be written to.
@@ -91,7 +93,7 @@ def write_page(
         raise OffsetError(
             f"Nothing {after if to >= 0 else f'has happened in {source.name} yet'}, so there is nothing to show."
         )
-    gathered = _gathered(source, events, begin, (from_, to), progress)
+    gathered = _gathered(source, events, Gatherer(begin, attribution), (from_, to), progress)
     skipped = tuple(events.skipped)
     if not len(gathered.offsets):
         raise OffsetError(
@@ -129,9 +131,8 @@ def write_page(
 
 
 def _gathered(
-    source: LogSource, events: LogEvents, begin: MetadataImage, offsets: tuple[int, int], progress: Progress | None
+    source: LogSource, events: LogEvents, gatherer: Gatherer, offsets: tuple[int, int], progress: Progress | None
 ) -> Gathered:
-    gatherer = Gatherer(begin)
     first, last = offsets
     for chunk in events.chunks():
         gatherer.take(chunk)

@@ -47,6 +47,19 @@ def test_entries_are_requests_by_the_mapping(tmp_path: Path) -> None:
     assert read.unreadable.total() == 1
 
 
+def test_a_word_may_stand_for_several_requests_and_a_resource_be_a_path(tmp_path: Path) -> None:
+    entry = {
+        "time": "2026-11-29T19:02:33Z", "type": "Kafka.Topic.Update", "by": {"name": "jane"},
+        "on": "kafka:/cluster/5f3e/topic/t-0",
+    }  # fmt: skip
+    mapping = {"time": "time", "principal": "by.name", "request": "type", "resource": "on"}
+    mapping |= dict.fromkeys(("IncrementalAlterConfigs", "CreatePartitions"), "Kafka.Topic.Update")
+    (read,) = read_audits([audit_file(tmp_path, json.dumps(entry))], mapping)
+    assert [(line.request, line.resource) for line, _ in read.lines] == [
+        ("IncrementalAlterConfigs", "t-0"), ("CreatePartitions", "t-0"),
+    ]  # fmt: skip
+
+
 def test_an_audit_file_names_the_user_and_the_authorizer_the_principal(tmp_path: Path) -> None:
     witnesses = Witnesses(authorizer_logs=LOGS, audits=(audit_file(tmp_path),), audit_map=MAPPING, log_zone=UTC)
     found = Attribution(kraftlake.open(DIRECTORY), witnesses)

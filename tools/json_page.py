@@ -49,6 +49,12 @@ _EFFECTIVE = (
     "no limit, `entity` the one that decides (null in it is a default), `layers` all that may, by precedence."
 )
 _SQL = "A line for each row, with the names and values of the question; times are text in UTC."
+_STABILITY = (
+    "A line for each kind of event in each hour (`hour`, its start) or of each broker (`broker`, null for the quorum): "
+    "the `count`, how many of these were `orderly`, the `median` of the others in the hours of the past and their "
+    "`level`, both null where the past is too short, and whether the hour is `unusual`, or the number of "
+    "`unusualHours`."
+)
 _REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
 _CHANGES = (
     "One object: the epoch of the claim, the last offset, and a result for each thing, with the controller's error "
@@ -65,6 +71,7 @@ COMMANDS = (
     ("blame SOURCE THING", "blame L broker/3/fenced --at-offset 458", "A line for each record, the newest last."),
     ("can SOURCE PRINCIPAL OPERATION RESOURCE NAME", "can L User:p581 alter-configs topic fixed-a", _CAN),
     ("effective SOURCE SUBJECT", "effective L topic/t-3-dj5 retention.ms", _EFFECTIVE),
+    ("stability SOURCE", "stability L --by broker", _STABILITY),
     ("bisect SOURCE CONDITION", "bisect L 'offline_partitions > 5'", "One object: the first offset at which it holds."),
     ("availability SOURCE", "availability L --to 1400", _AVAILABILITY),
     ("sql SOURCE SELECT", "sql L 'SELECT kind, count(*) AS n FROM events GROUP BY kind ORDER BY n DESC'", _SQL),

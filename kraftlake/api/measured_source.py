@@ -1,4 +1,4 @@
-"""A source whose availability can be measured."""
+"""A source whose availability and stability can be measured."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kraftlake.api.attributed import AttributedSource
-from kraftlake.runtime.arguments import several
+from kraftlake.runtime.arguments import several, text
+from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import Moment, moment_of
 from kraftlake.runtime.name_patterns import matches
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis.availability.availability import Availability
+    from kraftlake.diagnosis.stability.stability import Stability
 
 
 class MeasuredSource(AttributedSource):
-    """A source with the question of `kraftlake availability`; a moment is as in `Source`."""
+    """A source with the questions of `kraftlake availability` and `stability`; a moment is as in `Source`."""
 
     def availability(
         self,
@@ -40,3 +42,21 @@ class MeasuredSource(AttributedSource):
         return availability_of(
             self, begin, end, by=by, is_wanted=lambda name: not patterns or matches(name, patterns), lenient=lenient
         )
+
+    def stability(
+        self,
+        from_offset: Moment | None = None,
+        to_offset: Moment | None = None,
+        *,
+        by: str = "hour",
+        lenient: bool = False,
+    ) -> Stability:
+        """How often something happened in a range, by `hour` or by `broker`, against the past: `kraftlake stability`.
+
+        Raises UsageError for another `by`, else as `events`.
+        """
+        from kraftlake.diagnosis.stability.stability import stability
+
+        if text(by, "what counts are by") not in ("hour", "broker"):
+            raise UsageError(f"counts are by hour or by broker, not by {by!r}.")
+        return stability(self, *self.offset_range(from_offset, to_offset), by=by, lenient=lenient)

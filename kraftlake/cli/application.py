@@ -13,8 +13,8 @@ from kraftlake.cli.options.command import Command, Group, Option
 _SECTIONS = {
     "What do you want to know?": (
         "doctor", "image", "log", "diff", "drift", "events", "watch", "blame", "can", "effective", "bisect",
-        "availability", "page", "what-if", "shell", "ls", "cat", "local-changes", "replay", "metrics", "sql",
-        "quorum", "verify", "mcp",
+        "availability", "stability", "page", "what-if", "shell", "ls", "cat", "local-changes", "replay", "metrics",
+        "sql", "quorum", "verify", "mcp",
     ),
     "Bring a log in, take a snapshot out": (
         "import", "follow", "export", "bundle", "translate", "restore", "recreate", "undo",

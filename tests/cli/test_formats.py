@@ -117,6 +117,7 @@ LISTINGS = {
     "drift": Listing(("drift", DIRECTORY, DIRECTORY, "--at", 260, "--other-at", 4639), changes, code=3),
     "events": Listing(("events", DIRECTORY, "--to", 300)),
     "blame": Listing(("blame", DIRECTORY, "topic/elr-a/partition/0", "--all")),
+    "stability": Listing(("stability", DIRECTORY, "--by", "broker")),
     "can": Listing(("can", DIRECTORY, "--who", "create", "cluster")),
     "effective": Listing(("effective", DIRECTORY, "topic/t-3-dj5")),
     "bisect": Listing(("bisect", DIRECTORY, "offline_partitions > 0", "--from", 220, "--to", 240)),

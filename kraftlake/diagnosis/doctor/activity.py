@@ -17,7 +17,9 @@ from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
+from kraftlake.tables.events.broker_lists import BrokerLists
 from kraftlake.tables.events.distinct_changes import event_columns
+from kraftlake.tables.events.partition_events import PartitionColumns
 
 
 @attrs.frozen(kw_only=True)
@@ -81,9 +83,7 @@ class Activity:
 
     def _count(self, changes: PartitionChanges) -> None:
         before, after = event_columns(changes, changes.before), event_columns(changes, changes.after)
-        moved = (before.leader != after.leader) & (before.leader != NO_LEADER)
-        left = before.isr.without(after.isr)
-        left = left.without(left.without(after.hosts.replicas))  # without replicas that were moved away
+        moved, left = moved_leaders(before, after), replicas_that_left(before, after)
         rows, recent = np.repeat(np.arange(len(left)), left.lengths), changes.times >= self.since
         for counts, chosen in ((self.earlier, ~recent), (self.recent, recent)):
             counts.lost_leaderships.update(_counted(before.leader[moved & chosen]))
@@ -103,6 +103,17 @@ class Activity:
                     partition=f"{names[row]}-{changes.partitions[row]}",
                     broker=broker,
                 )
+
+
+def moved_leaders(before: PartitionColumns, after: PartitionColumns) -> Any:
+    """Whether the broker that led each partition leads it no more (bool[n])."""
+    return (before.leader != after.leader) & (before.leader != NO_LEADER)
+
+
+def replicas_that_left(before: PartitionColumns, after: PartitionColumns) -> BrokerLists:
+    """The brokers that left the ISR of each partition, without replicas that were moved away."""
+    left = before.isr.without(after.isr)
+    return left.without(left.without(after.hosts.replicas))
 
 
 def _counted(brokers: Any) -> dict[int, int]:

@@ -297,8 +297,16 @@ def test_a_record_is_one_aligned_line() -> None:
         (60, "PARTITION            t-12-g25-1  leader 1, in sync 1 2 3, replicas 1 2 3, epochs 0/0"),
         (83, "CONFIG               topic t-3-dj5  - retention.ms"),
         (130, "CLIENT_QUOTA         user (default)  request_percentage=75.5"),
-        (142, "ACCESS_CONTROL_ENTRY  + allow User:p1200 delete on group res-82460 (prefixed) from *"),
-        (181, "REMOVE_ACCESS_CONTROL_ENTRY  - allow User:p1302 delete on group res-42629 (prefixed) from *"),
+        (
+            142,
+            "ACCESS_CONTROL_ENTRY  + allow User:p1200 delete on group res-82460 (prefixed) from *"
+            "  acl/KY2xfqJoTdmdTjFnXpWqHw",
+        ),
+        (
+            181,
+            "REMOVE_ACCESS_CONTROL_ENTRY  - allow User:p1302 delete on group res-42629 (prefixed) from *"
+            "  acl/XrunzGjIQ2CDZZt81Bu1Jg",
+        ),
         (195, "PARTITION_CHANGE     fixed-a-2  leader 1, in sync 3 1, replicas 1 3"),
         (296, "USER_SCRAM_CREDENTIAL  + su15  SCRAM-SHA-256, 4242 iterations"),
         (1044, "KRAFT_VOTERS         voters 3000 127.0.0.1:19180"),

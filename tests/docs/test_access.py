@@ -25,5 +25,5 @@ def test_a_command_prints_what_the_page_shows(command: str, output: str, monkeyp
 
 
 def test_the_page_shows_commands_and_says_what_l_stands_for() -> None:
-    assert len(SHOWN) == 5
+    assert len(SHOWN) == 6
     assert f"`{LOG}`" in PAGE

@@ -66,6 +66,8 @@ def events(
         kraftlake events {SAMPLE} --kind offline --topic 't-2*'
         # a broker's last hundred events, and those of its partitions
         kraftlake events {SAMPLE} --broker 3 --hosted --tail 100
+        # what became of a user's ACLs, credentials and quotas
+        kraftlake events {SAMPLE} --principal User:p523
         # for other programs, one JSON object a line
         kraftlake events {SAMPLE} --broker 3 --json
         # who changed what, by the authorizer log of the controller
@@ -97,7 +99,7 @@ def events(
         tables = last_rows(tables, cut.tail)
     shown = next(tables, None)
     of_that_kind = " of that kind" if any(names.values()) else ""
-    del names["kinds"]
+    del names["kinds"], names["principals"]
     if shown is None:
         read.close()
         call.check_names(opened, **names, found=False)

@@ -15,6 +15,7 @@ from kraftlake.cli.options.shared import (
     check_hosted,
     command,
     partitions_option,
+    principals_option,
     topic_ids_option,
     topics_option,
 )
@@ -38,6 +39,7 @@ def _only(kind: str, text: str) -> Callable[[Callable[..., None]], Callable[...,
 @topic_ids_option("Only the topic of this id")
 @partitions_option("Only this partition")
 @brokers_option("Only this broker and the partitions it hosts")
+@principals_option("Only what is about this principal: its ACLs, and of a user its credentials and quotas")
 @option("--hosted", is_flag=True, help="As in other commands; an image has the partitions of a broker without it, too.")
 @_only("unavailable", "Only partitions without a leader: since when, their last leader, and why.")
 @_only("under-replicated", "Only partitions with a replica out of sync.")
@@ -64,6 +66,7 @@ def image(
     topic_ids: tuple[str, ...],
     partitions: tuple[str, ...],
     brokers: tuple[int, ...],
+    principals: tuple[str, ...],
     hosted: bool,
     parts: tuple[str, ...],
     with_since: bool,
@@ -92,6 +95,8 @@ def image(
         kraftlake image {SAMPLE} --topic elr-a --since
         # all ACLs and nothing else
         kraftlake image {SAMPLE} --part acls --all
+        # a user's ACLs, credentials and quotas
+        kraftlake image {SAMPLE} --principal User:p523
         # for other programs
         kraftlake image {SAMPLE} --at-offset 1059 --json
         # its ACLs for a spreadsheet
@@ -113,8 +118,8 @@ def image(
             opened, topics=topics, topic_ids=topic_ids, partitions=partitions, brokers=brokers, found=False
         )
     topics = named
-    asked = ImageSelection(parts, topics, brokers, troubles, partitions)
-    detailed = everything or bool(topics or troubles or partitions)
+    asked = ImageSelection(parts, topics, brokers, troubles, partitions, principals)
+    detailed = everything or bool(topics or troubles or partitions or principals)
     read = asked.topics_to_read(replay.image)
     overview = None
     if read is None and call.in_words and not detailed:

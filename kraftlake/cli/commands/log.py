@@ -17,6 +17,7 @@ from kraftlake.cli.options.shared import (
     hosted_option,
     list_option,
     partitions_option,
+    principals_option,
     range_options,
     topic_ids_option,
     topics_option,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.cli.selection.cut import Cut
     from kraftlake.cli.selection.log_names import LogNames
-    from kraftlake.cli.selection.log_records import OfBrokers, OfTopics
+    from kraftlake.cli.selection.log_records import Filter
     from kraftlake.records.log_record import LogRecord
     from kraftlake.runtime.moments import Moment
 
@@ -48,6 +49,7 @@ _COLUMNS = ("offset", "epoch", "timestamp", "type", "version", "apiKey", "data")
 @partitions_option("Only those of this partition, and that its topic came or went")
 @brokers_option("Only those of this broker itself: registrations, fencing, configs")
 @hosted_option
+@principals_option("Only those about this principal: its ACLs, and of a user its credentials and quotas")
 @cut_options("On a terminal: each record, not counts, however many there are.")
 @option("--no-noop", is_flag=True, help="Leave out the no-ops of an idle controller.")
 def log(
@@ -60,6 +62,7 @@ def log(
     hosted: bool,
     cut: Cut,
     no_noop: bool,
+    principals: tuple[str, ...],
     **names: tuple[Any, ...],
 ) -> None:
     """List the records of SOURCE in the order of their offsets, control records included.
@@ -78,6 +81,8 @@ def log(
         kraftlake log {SAMPLE} --topic elr-a
         # the topic of an id, there or gone
         kraftlake log {SAMPLE} --topic-id nANz2uTcTHue83qLIJ1OVA --type topic
+        # what was written about a user: ACLs, credentials, quotas
+        kraftlake log {SAMPLE} --principal User:p523
         # without the no-ops that fill an idle log
         kraftlake log {SAMPLE} --no-noop
         # for other programs, one JSON object a line
@@ -89,20 +94,24 @@ def log(
         call.check_names(opened, **names, found=False)
     from kraftlake.cli.selection.log_names import LogNames, names_before
     from kraftlake.cli.selection.log_records import OfBrokers, OfTopics, hosted_before
+    from kraftlake.cli.selection.principals import OfPrincipals
 
     begin, end = opened.offset_range(first, last)
     held = range(opened.start_offset, opened.end_offset)  # none in a snapshot, whose records have offsets of their own
     lowest, highest = held.start if begin is None else begin, held.stop - 1 if end is None else end
-    if cut.tail is not None and not (types or no_noop or any(names.values())) and lowest in held and highest in held:
+    some = types or no_noop or principals or any(names.values())
+    if cut.tail is not None and not some and lowest in held and highest in held:
         begin = max(lowest, highest - cut.tail + 1)  # each offset is a record
-    filters: list[OfTopics | OfBrokers] = []
+    filters: list[Filter] = []
     of_topics = names["topics"], names["topic_ids"], names["partitions"]
-    known = names_before(opened, begin) if any(of_topics) or call.in_words else LogNames()
+    known = names_before(opened, begin) if any(of_topics) or principals or call.in_words else LogNames()
     if any(of_topics):
         filters.append(OfTopics(known, *of_topics))
     if brokers := names["brokers"]:
         before = hosted_before(opened, begin, brokers, lenient=not call.strict) if hosted else None
         filters.append(OfBrokers(brokers, before))
+    if principals:
+        filters.append(OfPrincipals(principals, known.owners, show_secrets=call.show_secrets))
     records = _selected(opened, (begin, end), filters, types, known)
     if no_noop:
         records = (record for record in records if record.type != NO_OP)
@@ -118,7 +127,7 @@ def log(
 def _selected(
     source: Source,
     range_: tuple[int | None, int | None],
-    filters: Sequence[OfTopics | OfBrokers],
+    filters: Sequence[Filter],
     types: tuple[str, ...],
     known: LogNames,
 ) -> Iterator[LogRecord]:

@@ -8,6 +8,7 @@ from kraftlake.cli.options.shared import (
     hosted_option,
     list_option,
     partitions_option,
+    principals_option,
     together,
     topic_ids_option,
     topics_option,
@@ -19,6 +20,7 @@ event_filters = together(
     partitions_option("Only of this partition"),
     brokers_option("Only of this broker itself"),
     hosted_option,
+    principals_option("Only about this principal: its ACLs, and of a user its credentials and quotas"),
     list_option(
         "--kind",
         "kinds",
@@ -27,7 +29,7 @@ event_filters = together(
         "Repeatable, or A,B.",
     ),
 )
-"""Adds the options `topics`, `topic_ids`, `partitions`, `brokers`, `kinds` and `hosted` to a command.
+"""Adds the options `topics`, `topic_ids`, `partitions`, `brokers`, `hosted`, `principals` and `kinds` to a command.
 
-The first five, by name, are the fields of `Wanted`.
+By name they are the fields of `EventSelection`.
 """

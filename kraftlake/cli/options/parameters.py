@@ -260,6 +260,13 @@ def _named_partition(value: str) -> tuple[str, int]:
     return topic, int(number)
 
 
+def _principal(value: str) -> str:
+    """A principal, `Type:name`; its name may have any characters."""
+    from kraftlake.diagnosis.access.question import checked_principal
+
+    return checked_principal(value)
+
+
 def _pair(value: str) -> tuple[str, str]:
     """`KEY=VALUE`; the value may be empty."""
     key, equals, held = value.partition("=")
@@ -344,6 +351,7 @@ TOPICS = ListParameter("topic", str, topics_of, shown="NAME")
 RACKS = ListParameter("rack", str, shown="NAME")
 TOPIC_ID = ParsedParameter("topic id", _topic_id, shown="ID")
 NAMED_PARTITION = ParsedParameter("partition", _named_partition)
+PRINCIPAL = ParsedParameter("principal", _principal, shown="TYPE:NAME")
 PAIR = ParsedParameter("pair", _pair, shown="KEY=VALUE")
 CONFIG_PAIR = ParsedParameter("pair", _pair, config_names, shown="KEY=VALUE")
 THING = ParsedParameter("thing", str, things_of)

@@ -20,6 +20,7 @@ from kraftlake.cli.options.parameters import (
     OUTPUT_FORMAT,
     PAIR,
     PARTITIONS,
+    PRINCIPAL,
     SERVICE_FORMAT,
     SETTING,
     SOURCE,
@@ -133,6 +134,11 @@ def partitions_option(only: str) -> Decorator:
 def brokers_option(only: str) -> Decorator:
     """The option `--broker`; `only` begins its help."""
     return list_option("--broker", "brokers", type=BROKERS, help=f"{only}. Repeatable, or 1,2.")
+
+
+def principals_option(only: str) -> Decorator:
+    """The option `--principal`; a name may have commas, so each has an option of its own. `only` begins its help."""
+    return option("--principal", "principals", type=PRINCIPAL, multiple=True, help=f"{only}. Repeatable.")
 
 
 def topic_ids_option(only: str) -> Decorator:

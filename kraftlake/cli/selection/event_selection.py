@@ -24,6 +24,7 @@ class EventSelection(NamedTuple):
     brokers: tuple[int, ...] = ()
     kinds: tuple[str, ...] = ()
     hosted: bool = False
+    principals: tuple[str, ...] = ()
 
     @property
     def of_brokers(self) -> tuple[int, ...] | None:
@@ -31,7 +32,7 @@ class EventSelection(NamedTuple):
         return self.brokers if self.hosted else None
 
     def among(self, rows: pa.Table) -> pa.Table:
-        """The selected rows of `events/`: of any of the topics or partitions, brokers, and kinds."""
+        """The selected rows of `events/`: of any of the topics or partitions, brokers, principals, and kinds."""
         import pyarrow.compute as pc
 
         if self.topics or self.topic_ids or self.partitions:
@@ -43,7 +44,17 @@ class EventSelection(NamedTuple):
             import pyarrow as pa
 
             rows = rows.filter(pc.is_in(rows.column("broker"), pa.array(self.brokers, pa.int32())))
+        if self.principals:
+            rows = rows.filter(self._about_principals(rows))
         return rows.filter(_among(rows.column("kind"), self.kinds)) if self.kinds else rows
+
+    def _about_principals(self, rows: pa.Table) -> pa.Array:
+        import pyarrow as pa
+
+        from kraftlake.cli.selection.principals import is_subject
+
+        pairs = zip(rows.column("kind").to_pylist(), rows.column("subject").to_pylist(), strict=True)
+        return pa.array([is_subject(kind, subject, self.principals) for kind, subject in pairs], pa.bool_())
 
     def _of_partitions(self, rows: pa.Table) -> pa.Array:
         """A mask of the rows about a partition itself, or about its topic as a whole: created, grown, deleted.

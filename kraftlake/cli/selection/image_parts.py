@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kraftlake.cli.selection.principals import PARTS as PARTS_OF_PRINCIPALS
+from kraftlake.cli.selection.principals import parts_of
 from kraftlake.runtime.name_patterns import matches
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ class ImageSelection(NamedTuple):
     `parts` are keys of PARTS, `topics` names or shell patterns, `named` partitions by name (`foo-3`), `troubles` kinds
     of TROUBLES. Topics without parts mean their partitions and configs; brokers alone their registrations, their
     configs and the partitions that any of them has a replica of; `troubles` the partitions that are of any of these
-    kinds, and `named` these alone, without configs.
+    kinds, and `named` these alone, without configs; principals their ACLs and tokens, and of users the
+    credentials and quotas.
     """
 
     parts: Collection[str] = ()
@@ -39,6 +42,7 @@ class ImageSelection(NamedTuple):
     brokers: Collection[int] = ()
     troubles: Collection[str] = ()
     named: Sequence[str] = ()
+    principals: Collection[str] = ()
 
     def keys(self) -> set[str]:
         """The keys of the JSON form that are selected; empty for all."""
@@ -47,7 +51,8 @@ class ImageSelection(NamedTuple):
             wanted = ["topics"]
         if not wanted and (self.topics or self.brokers):
             wanted = ["topics", "configs"] + (["brokers"] if self.brokers else [])
-        return {key for part in wanted for key in PARTS[part]}
+        keys = {key for part in wanted for key in PARTS[part]}
+        return keys | {*PARTS_OF_PRINCIPALS} if self.principals and not self.parts else keys
 
     def topics_to_read(self, image: MetadataImage) -> Collection[str] | None:
         """The names of the topics that `cut` may keep, found in columns; None where it must read each topic."""
@@ -89,6 +94,8 @@ class ImageSelection(NamedTuple):
                 made["brokers"] = {id_: value for id_, value in image["brokers"].items() if int(id_) in self.brokers}
         if "configs" in made and (self.topics or self.brokers):
             made["configs"] = _configs_of(image["configs"], self.topics, self.brokers)
+        if self.principals:
+            made |= {key: part for key, part in parts_of(self.principals, image).items() if key in made}
         return made
 
     def _is_of_topics(self, name: str) -> bool:

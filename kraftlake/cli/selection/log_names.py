@@ -16,16 +16,19 @@ if TYPE_CHECKING:
     from kraftlake.api import Source
     from kraftlake.records.batch import RecordBatch
 
-_NAMING_API_KEYS = frozenset(record.API_KEY for record in (r.TopicRecord, r.AccessControlEntryRecord))
+_NAMING_API_KEYS = frozenset(
+    record.API_KEY for record in (r.TopicRecord, r.AccessControlEntryRecord, r.DelegationTokenRecord)
+)
 """The API keys of the records that give ids a name."""
 
 
 class LogNames:
-    """The names that the log has given to ids: topics by id, ACLs by id."""
+    """The names that the log has given to ids: topics by id, ACLs by id, and the principals of ACLs and tokens."""
 
     def __init__(self) -> None:
         self.topics: dict[str, str] = {}
         self.acls: dict[str, str] = {}
+        self.owners: dict[str, str] = {}
 
     def learn(self, type_: str, data: Mapping[str, Any]) -> None:
         """Remember the name in a record, if it has one."""
@@ -33,6 +36,9 @@ class LogNames:
             self.topics[data["topicId"]] = data["name"]
         elif type_ == "ACCESS_CONTROL_ENTRY_RECORD":
             self.acls[data["id"]] = acl_words(data)
+            self.owners[data["id"]] = data["principal"]
+        elif type_ == "DELEGATION_TOKEN_RECORD":
+            self.owners[data["tokenId"]] = data["owner"]
 
     def topic(self, id_: str) -> str:
         """The topic's name, or its id where the name is unknown."""

@@ -6,7 +6,7 @@ A filter sees every record of a range, in order: the subject of a record may dep
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kraftlake.cli.selection.log_names import LogNames
 from kraftlake.records.record_ids import BROKER_FIELDS
@@ -20,6 +20,13 @@ _TOPIC_CONFIG, _BROKER_CONFIG = 2, 4
 _OF_A_PARTITION = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
 _OF_A_TOPIC_BY_ID = (*_OF_A_PARTITION, "REMOVE_TOPIC_RECORD")
 _WITH_AN_ID = ("TOPIC_RECORD", *_OF_A_TOPIC_BY_ID)
+
+
+class Filter(Protocol):
+    """Selects records."""
+
+    def wants(self, record: LogRecord) -> bool:
+        """Whether the next record is selected."""
 
 
 class OfTopics:

@@ -62,9 +62,14 @@ class EventsView:
 
     def show(self, events: pa.Table) -> None:
         """Write the lines of rows of `events/`."""
-        columns = [events.column(name).to_pylist() for name in ("offset", "kind", "sentence")]
-        rows = zip(columns[0], times_of(events), columns[1], columns[2], strict=True)
-        lines = [self._line(*row) for row in rows]
+        offsets, kinds, sentences, fields = (
+            events.column(name).to_pylist() for name in ("offset", "kind", "sentence", "field")
+        )
+        said = [
+            f"{sentence}  acl/{field}" if kind.startswith("acl_") else sentence  # as `blame` takes it
+            for kind, sentence, field in zip(kinds, sentences, fields, strict=True)
+        ]
+        lines = [self._line(*row) for row in zip(offsets, times_of(events), kinds, said, strict=True)]
         if self._attribution is not None:
             lines = [f"{line}{self._clients(event)}" for line, event in zip(lines, forms_of(events), strict=True)]
         sys.stdout.write("".join(lines))

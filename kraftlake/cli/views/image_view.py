@@ -248,12 +248,11 @@ def _add_lines(
 def _add_acls(root: Tree, acls: dict[str, Any], everything: bool) -> None:
     if not acls:
         return
-    entries = sorted(
-        acls.values(), key=lambda acl: (acl["principal"], acl["resourceType"], acl["resourceName"], acl["operation"])
-    )
+    names = ("principal", "resourceType", "resourceName", "operation")
+    entries = sorted(acls.items(), key=lambda item: [item[1][name] for name in names])
     node = branch(root, "ACLs", counted(len(acls), "entry", "entries"))
-    rows = table("", "principal", "operation", "resource", "host")
-    for acl in _first(entries, everything):
+    rows = table("", "principal", "operation", "resource", "host", *(("",) if everything else ()))
+    for id_, acl in _first(entries, everything):
         permission = name_of(PERMISSIONS, acl["permissionType"]).lower()
         pattern = name_of(PATTERN_TYPES, acl["patternType"]).lower()
         rows.add_row(
@@ -266,6 +265,7 @@ def _add_acls(root: Tree, acls: dict[str, Any], everything: bool) -> None:
                 ("" if pattern == "literal" else f" ({pattern})", Style.QUIET),
             ),
             text(acl["host"]),
+            *((text((f"acl/{id_}", Style.QUIET)),) if everything else ()),
         )
     node.add(rows)
     _say_rest(node, len(acls), "entries", "acls", everything)

@@ -144,6 +144,11 @@ def _producer_ids(data: Data, _: LogNames) -> list[Piece]:
     return [*_id("broker", data["brokerId"]), f"  the next block starts at {data['nextProducerId']:,}"]
 
 
+def _acl_path(data: Data) -> list[Piece]:
+    """The path of an ACL, as `blame` takes it."""
+    return [(f"  acl/{data['id']}", Style.QUIET)]
+
+
 def _mechanism(data: Data) -> str:
     return name_of(SCRAM_MECHANISMS, data["mechanism"])
 
@@ -192,8 +197,12 @@ _FORMS: dict[str, Callable[[Any, LogNames], list[Piece]]] = {
     "FEATURE_LEVEL_RECORD": lambda data, _: [_name(data["name"]), f" {data['featureLevel']}"],
     "CLIENT_QUOTA_RECORD": _quota,
     "PRODUCER_IDS_RECORD": _producer_ids,
-    "ACCESS_CONTROL_ENTRY_RECORD": lambda data, _: [_CAME, acl_words(data)],
-    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": lambda data, names: [_WENT, names.acls.get(data["id"], data["id"])],
+    "ACCESS_CONTROL_ENTRY_RECORD": lambda data, _: [_CAME, acl_words(data), *_acl_path(data)],
+    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": lambda data, names: [
+        _WENT,
+        names.acls.get(data["id"], ""),
+        *_acl_path(data),
+    ],
     "USER_SCRAM_CREDENTIAL_RECORD": _scram,
     "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": lambda data, _: [_WENT, _name(data["name"]), f"  {_mechanism(data)}"],
     "DELEGATION_TOKEN_RECORD": _token,

@@ -18,10 +18,15 @@ from kraftlake.diagnosis.doctor.diagnosis import diagnose
 from kraftlake.generate.lake import generate_lake
 from kraftlake.generate.plan import Plan
 from kraftlake.kafka_files.faults import BrokenFileError
+from kraftlake.kafka_files.message_files import declared_types
 from kraftlake.records import metadata_records as r
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.control_records import KRaftVersionRecord, Voter, VoterEndpoint, VotersRecord
+from kraftlake.records.foreign.registered import registered
 from kraftlake.records.redaction import is_sensitive_config
-from kraftlake.records.schema import Names
+from kraftlake.records.schema import ForeignRecord, Names, Struct, field_specs
 from kraftlake.records.serde import UnknownRecord
+from kraftlake.records.uuid import Uuid
 from kraftlake.replay.bundle import bundle_file
 from kraftlake.replay.bundle.bundle_file import write_bundle
 from kraftlake.replay.bundle.bundle_plan import plan_bundle
@@ -39,10 +44,13 @@ from kraftlake.runtime.errors import (
     UsageError,
 )
 from tests.cli.made_logs import HOSTILE, hostile_log
+from tests.foreign_logs import AUTOMQ, foreign_log
 from tests.replay.made_logs import log_of, small_log, topic, write_directory
-from tests.replay.sample_logs import directory_of
+from tests.replay.sample_logs import directory_of, without_first_segments
 
-LOGS = ("kafka-4.4", "crash-torn", "legacy-33", "lake", "hostile", "made", "generated")
+LOGS = (
+    "kafka-4.4", "crash-torn", "legacy-33", "lake", "hostile", "made", "generated", "trimmed", "voters", "foreign",
+)  # fmt: skip
 KEY = bytes(32)
 
 
@@ -54,15 +62,37 @@ def log_named(name: str, folder: Path) -> Path:
     if name == "generated":
         generate_lake(folder / name, Plan(topics=8, partitions=3, records=3_000, seed=5))
         return folder / name
+    if name == "trimmed":  # it begins with a snapshot
+        return without_first_segments("kafka-4.4", folder / name, 3038)
+    if name == "voters":
+        return write_directory(folder / name, [*small_log(), voters_batch(small_log()[-1].last_offset + 1)])
+    if name == "foreign":
+        return foreign_log(folder / name)
     if name == "lake":
         import_source(directory_of("crash-torn"), folder / name)
         return folder / name
     return directory_of(name)
 
 
+def voters_batch(offset: int) -> RecordBatch:
+    """The voters of a dynamic quorum, with their hosts."""
+    hosts = ("controller-a.corp.example", "controller-b.corp.example")
+    voters = tuple(
+        Voter(voter_id=3000 + number, endpoints=(VoterEndpoint(name="CONTROLLER", host=host, port=9093),))
+        for number, host in enumerate(hosts)
+    )
+    return RecordBatch.control_of(offset, 9, 0, [KRaftVersionRecord(k_raft_version=1), VotersRecord(voters=voters)])
+
+
 @pytest.fixture(scope="module", params=LOGS)
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """A log, its bundle under pseudonyms, and the key."""
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path, Path]]:
+    """A log, its bundle under pseudonyms, and the key; a fork's types are known while its log is looked at."""
+    types = declared_types(str(AUTOMQ)) if request.param == "foreign" else ()
+    with registered(types):
+        yield bundled(request, tmp_path_factory)
+
+
+def bundled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     folder = tmp_path_factory.mktemp("bundle")
     log, bundle, key = log_named(request.param, folder), folder / "handover.tar.gz", folder / "ours.key"
     plan = plan_bundle(LogSource.open(log), pseudonyms=new_pseudonyms(key))
@@ -163,6 +193,22 @@ def words_in(message: Any) -> Iterator[str | bytes]:
             yield from (message.name, message.salt, message.stored_key, message.server_key)
         case r.DelegationTokenRecord():
             yield from (message.owner, message.requester, message.token_id, *message.renewers)
+        case VotersRecord():
+            yield from (point.host for voter in message.voters for point in voter.endpoints)
+        case ForeignRecord():
+            yield from texts_in(message)
+
+
+def texts_in(value: Any) -> Iterator[str | bytes]:
+    """All texts and bytes of a foreign record."""
+    if isinstance(value, Struct):
+        for name, _ in field_specs(type(value)):
+            yield from texts_in(getattr(value, name))
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from texts_in(one)
+    elif isinstance(value, (str, bytes)) and not isinstance(value, Uuid):
+        yield value
 
 
 def test_without_pseudonyms_names_stay_and_secrets_go(tmp_path: Path) -> None:

@@ -184,6 +184,9 @@ def _replay_values(
                         note_version(made, i, place, 0, base, state, journal)
                         made += 1
                     continue
+        if end - p > 3 and data[p] == 1 and data[p + 1] >= 128 and 0 < data[p + 2] < 128:
+            _pass_on(i, -1, state, others)  # its type has a number from 128 on: none of Kafka's
+            continue
         if end - p < 3 or data[p] != 1 or data[p + 1] >= 128 or data[p + 2] >= 128:
             return change.STOPPED, i
         key, version = data[p + 1], data[p + 2]

@@ -29,6 +29,7 @@ INCIDENT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("bisect", {"source": LOG, "condition": "offline_partitions > 5", "first": "300"}),
     ("image", {"source": LOG, "parts": ["features"], "at_offset": "07:47"}),
     ("diff", {"source": LOG, "first": "458", "last": "469"}),
+    ("availability", {"source": LOG, "by": "broker", "last": "1400"}),
     ("sql", {"source": LOG, "question": "SELECT subject, sentence FROM events WHERE kind = 'leader_lost'", "limit": 2}),
 )
 END = {"offset": 5736, "epoch": 2, "time": "2026-11-21 07:50:33.079Z"}

@@ -55,6 +55,13 @@ _STABILITY = (
     "`level`, both null where the past is too short, and whether the hour is `unusual`, or the number of "
     "`unusualHours`."
 )
+_UPGRADE = (
+    "One object: the `target`, the `current` level of its feature, whether it is `allowed`, and the `obstacles`, "
+    "the refusing ones first. `check` is `unsupported_level`, `stale_registration`, `unregistered_controller`, "
+    "`metadata_lost`, `no_downgrade`, `unknown_controllers`, and for a release `metadata_version_too_low`, "
+    "`metadata_version_too_high`, `zookeeper_broker`, `zookeeper_migration`, `unsupported_feature`, `refused_config`, "
+    "`dropped_config`; `record` is null where the log has none."
+)
 _REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
 _CHANGES = (
     "One object: the epoch of the claim, the last offset, and a result for each thing, with the controller's error "
@@ -79,6 +86,7 @@ COMMANDS = (
     ("quorum DIRECTORY…", "quorum L", "One object: the nodes, and whether they can elect a leader."),
     ("what-if SOURCE", "what-if L --at-offset 401 --lose-broker 3", _WHAT_IF),
     ("verify SOURCE", "verify L", "One object: what was checked, and the problems."),
+    ("upgrade-check SOURCE", "upgrade-check L --metadata-version 34", _UPGRADE),
     ("ls SOURCE PATH", "ls L /image/topics/byName --at-offset 458", "A line for each node."),
     ("cat SOURCE PATH", "cat L /image/topics/byName/fixed-a/0 --at-offset 458", "A line for each node and value."),
     ("drift SOURCE OTHER", "drift L L --at-offset 402 --other-at 4639", "One object: what differs, by part."),

@@ -1,4 +1,4 @@
-"""A source whose availability and stability can be measured."""
+"""A source whose availability and stability can be measured, and whose upgrades can be checked."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from kraftlake.runtime.name_patterns import matches
 if TYPE_CHECKING:
     from kraftlake.diagnosis.availability.availability import Availability
     from kraftlake.diagnosis.stability.stability import Stability
+    from kraftlake.diagnosis.upgrade.upgrade_check import UpgradeCheck
 
 
 class MeasuredSource(AttributedSource):
-    """A source with the questions of `kraftlake availability` and `stability`; a moment is as in `Source`."""
+    """A source with the questions of `availability`, `stability` and `upgrade-check`; a moment is as in `Source`."""
 
     def availability(
         self,
@@ -60,3 +61,23 @@ class MeasuredSource(AttributedSource):
         if text(by, "what counts are by") not in ("hour", "broker"):
             raise UsageError(f"counts are by hour or by broker, not by {by!r}.")
         return stability(self, *self.offset_range(from_offset, to_offset), by=by, lenient=lenient)
+
+    def upgrade_check(
+        self,
+        at: Moment | None = None,
+        *,
+        release: str | None = None,
+        metadata_version: str | int | None = None,
+        kraft_version: int | None = None,
+        lenient: bool = False,
+    ) -> UpgradeCheck:
+        """What refuses an upgrade at a moment, and the record behind each obstacle: `kraftlake upgrade-check`.
+
+        The target is one of a release (`4.4`), a metadata.version (its level, `4.4-IV2`, or a release) and a
+        kraft.version. Raises UsageError for another one, else as `image`.
+        """
+        from kraftlake.diagnosis.upgrade.target import Target
+        from kraftlake.diagnosis.upgrade.upgrade_check import check_upgrade
+
+        target = Target.of(release=release, metadata_version=metadata_version, kraft_version=kraft_version)
+        return check_upgrade(self, target, self.offset_at(at), lenient=lenient)

@@ -21,7 +21,7 @@ from kraftlake.cli.output.terminal import wants_colour
 from kraftlake.cli.output.theme import Style, painted
 
 UNHEALTHY = 3
-"""Exit code where the answer is whole and something is wrong, or denied: `doctor`, `quorum`, `drift`, `undo`, `can`."""
+"""Exit code where the answer is whole and something is wrong, or refused: docs/reference/exit-codes.md."""
 INTERRUPTED = 130
 READER_LEFT = 141
 _ONE_REQUEST_SECONDS = 0.5

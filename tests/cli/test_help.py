@@ -34,8 +34,8 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
     names = {path.removeprefix("kraftlake ") for path, _ in LEAVES}
     assert names == {
         "image", "log", "diff", "drift", "events", "watch", "blame", "can", "effective", "bisect", "availability",
-        "stability", "what-if", "local-changes", "replay", "metrics", "sql", "quorum", "verify", "mcp", "doctor",
-        "page", "shell", "ls", "cat",
+        "stability", "what-if", "local-changes", "replay", "metrics", "sql", "quorum", "verify", "upgrade-check", "mcp",
+        "doctor", "page", "shell", "ls", "cat",
         "import", "follow", "export", "bundle", "translate", "restore", "recreate", "undo",
         "cluster up", "broker", "controller",
         "format", "fork", "generate", "upkeep", "log compact", "log trim", "log vacuum", "tables", "tables trim",

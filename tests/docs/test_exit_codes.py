@@ -19,6 +19,6 @@ def test_each_code_has_its_meaning() -> None:
 
 def test_every_command_that_says_that_something_is_wrong_is_named() -> None:
     files = sorted((ROOT / "kraftlake" / "cli" / "commands").rglob("*.py"))
-    saying = [path.stem for path in files if "Exit(UNHEALTHY)" in path.read_text("utf-8")]
+    saying = [path.stem.replace("_", "-") for path in files if "Exit(UNHEALTHY)" in path.read_text("utf-8")]
     for name in at_least_one(saying):
-        assert f"`{name.replace('undo_apply', 'undo --apply')}`" in ROWS[str(UNHEALTHY)], name
+        assert f"`{name.replace('undo-apply', 'undo --apply')}`" in ROWS[str(UNHEALTHY)], name

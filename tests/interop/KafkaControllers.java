@@ -1,3 +1,4 @@
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.ArrayList;
@@ -12,14 +13,21 @@ import java.util.Random;
 import java.util.function.IntPredicate;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.metadata.FeatureLevelRecord;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.common.requests.ApiError;
+import org.apache.kafka.controller.ClusterFeatureSupportDescriber;
+import org.apache.kafka.controller.FeatureControlManager;
 import org.apache.kafka.controller.PartitionChangeBuilder;
+import org.apache.kafka.controller.QuorumFeatures;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.MetadataRecordSerde;
 import org.apache.kafka.metadata.PartitionRegistration;
+import org.apache.kafka.metadata.VersionRange;
 import org.apache.kafka.metadata.placement.ClusterDescriber;
 import org.apache.kafka.metadata.placement.DefaultDirProvider;
 import org.apache.kafka.metadata.placement.PartitionAssignment;
@@ -42,6 +50,7 @@ import org.apache.kafka.server.config.ServerTopicConfigSynonyms;
  *   synonyms  {}         the broker configs that each topic config falls back on
  *   features  {}         every feature's levels, and the metadata.versions
  *   change    {...}      the record of a partition change in base64, null for none (see test_partition_change.py)
+ *   update    {...}      the error of a feature's update (see test_kafka_upgrade_check.py)
  *   place     {...}      the replicas that the striped placer chooses (see test_placement.py)
  *
  * The language is what Janino compiles.
@@ -72,6 +81,9 @@ public class KafkaControllers {
         }
         if (what.equals("change")) {
             return change(request);
+        }
+        if (what.equals("update")) {
+            return update(request);
         }
         if (what.equals("place")) {
             return place(request);
@@ -122,6 +134,65 @@ public class KafkaControllers {
         json.put("needs", needs);
         json.put("changed", changed);
         return json;
+    }
+
+    static Object update(JsonNode request) throws Exception {
+        final Map brokers = nodes(at(request, "brokers"));
+        final Map controllers = nodes(at(request, "controllers"));
+        List quorum = new ArrayList();
+        for (int i = 0; i < at(request, "quorum").size(); i++) {
+            quorum.add(Integer.valueOf(at(at(request, "quorum"), i).asInt()));
+        }
+        FeatureControlManager.Builder builder = new FeatureControlManager.Builder();
+        call(builder, "setQuorumFeatures", new Class[] {QuorumFeatures.class}, new Object[] {
+            new QuorumFeatures(at(request, "leader").asInt(), ranges(at(request, "own")), quorum)});
+        call(builder, "setClusterFeatureSupportDescriber", new Class[] {ClusterFeatureSupportDescriber.class},
+            new Object[] {new ClusterFeatureSupportDescriber() {
+                public Iterator brokerSupported() {
+                    return brokers.entrySet().iterator();
+                }
+                public Iterator controllerSupported() {
+                    return controllers.entrySet().iterator();
+                }
+            }});
+        FeatureControlManager manager = builder.build();
+        manager.replay(new FeatureLevelRecord().setName("metadata.version")
+            .setFeatureLevel((short) at(request, "current").asInt()));
+        short level = (short) at(request, "level").asInt();
+        boolean isUpgrade = level >= at(request, "current").asInt();
+        Object result = call(manager, "updateFeatures", new Class[] {Map.class, Map.class, boolean.class, int.class},
+            new Object[] {
+                Collections.singletonMap("metadata.version", Short.valueOf(level)),
+                Collections.singletonMap("metadata.version", isUpgrade
+                    ? FeatureUpdate.UpgradeType.UPGRADE : FeatureUpdate.UpgradeType.SAFE_DOWNGRADE),
+                Boolean.TRUE, Integer.valueOf(1)});
+        ApiError error = (ApiError) call(result, "response", new Class[0], new Object[0]);
+        return Arrays.asList(new Object[] {error.error().name(), error.message()});
+    }
+
+    static Map nodes(JsonNode given) {
+        Map made = new LinkedHashMap();
+        for (Iterator n = given.fieldNames(); n.hasNext(); ) {
+            String id = (String) n.next();
+            made.put(Integer.valueOf(id), ranges(at(given, id)));
+        }
+        return made;
+    }
+
+    static Map ranges(JsonNode given) {
+        Map made = new LinkedHashMap();
+        for (Iterator n = given.fieldNames(); n.hasNext(); ) {
+            String name = (String) n.next();
+            JsonNode range = at(given, name);
+            made.put(name, VersionRange.of((short) at(range, 0).asInt(), (short) at(range, 1).asInt()));
+        }
+        return made;
+    }
+
+    static Object call(Object target, String name, Class[] types, Object[] values) throws Exception {
+        Method method = target.getClass().getDeclaredMethod(name, types);
+        method.setAccessible(true);
+        return method.invoke(target, values);
     }
 
     /** With the cast that Janino needs where a method narrows what its interface returns. */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 import attrs
@@ -15,10 +15,11 @@ from kraftlake.controller.state import ControllerState
 from kraftlake.image.configurations_image import BROKER_RESOURCE, ConfigResource
 from kraftlake.image.endpoint import VersionRange
 from kraftlake.image.features_image import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
+from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_health import MIN_ISR
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import ConfigRecord, FeatureLevelRecord
-from kraftlake.records.metadata_version import from_feature_level
+from kraftlake.records.metadata_version import MetadataVersion, from_feature_level
 from kraftlake.records.serde import ApiMessageAndVersion
 
 METADATA_CHANGES = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
@@ -70,17 +71,17 @@ def _update(
     current = state.finalized_levels.get(name, 0)
     if update.level < 0:
         raise _invalid(name, update, "a level can't be below 0")
-    reason = next(_reasons_not_supported(state, name, update.level), None)
+    own = state.config.node_id, SUPPORTED.get(name, VersionRange(0, 0))
+    reason = next(unsupporting_nodes(state.image, name, update.level, own, state.config.quorum_node_ids), None)
     if reason is not None:
-        raise _invalid(name, update, reason)
+        raise _invalid(name, update, str(reason))
     if update.level < current and update.upgrade_type is UpgradeType.UPGRADE:
         raise _invalid(name, update, f"it is {current}, and a downgrade must be asked for as a safe or unsafe one")
     if update.level > current and update.upgrade_type is not UpgradeType.UPGRADE:
         raise _invalid(name, update, f"it is {current}, so that is no downgrade")
     if name == METADATA_VERSION:
-        lost = [level for level in METADATA_CHANGES if update.level < level <= current]
-        if lost:
-            since = from_feature_level(max(lost))
+        since = lossy_downgrade(current, update.level)
+        if since is not None:
             raise _invalid(name, update, f"what {since} and later ones have written might be lost")
     elif name == KRAFT_VERSION:
         if update.level != current:
@@ -95,31 +96,56 @@ def _update(
     return [ApiMessageAndVersion(FeatureLevelRecord(name=name, feature_level=update.level), 0)]
 
 
+def lossy_downgrade(current: int, level: int) -> MetadataVersion | None:
+    """The newest metadata.version whose records a downgrade to a level might lose; None for none."""
+    lost = [change for change in METADATA_CHANGES if level < change <= current]
+    return from_feature_level(max(lost)) if lost else None
+
+
 def _invalid(name: str, update: FeatureUpdate, reason: str) -> ControllerApiError:
     return ControllerApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{name} can't become {update.level}: {reason}.")
 
 
-def _reasons_not_supported(state: ControllerState, name: str, level: int) -> Iterator[str]:
-    """Yield the nodes that do not support the level, in words: this controller, brokers, other controllers."""
-    disabled = VersionRange(0, 0)
-    yield from _unless_in(SUPPORTED.get(name, disabled), level, f"controller {state.config.node_id}")
-    for broker_id, broker in sorted(state.image.cluster.brokers.items()):
-        yield from _unless_in(broker.supported_features.get(name, disabled), level, f"broker {broker_id}")
-    if not state.metadata_version.is_controller_registration_supported:
-        return
-    controllers = state.image.cluster.controllers
-    for controller_id, controller in sorted(controllers.items()):
-        if controller_id != state.config.node_id:
-            features = controller.supported_features.get(name, disabled)
-            yield from _unless_in(features, level, f"controller {controller_id}")
-    for node_id in state.config.quorum_node_ids:
-        if node_id != state.config.node_id and node_id not in controllers:
-            yield f"controller {node_id} has not registered, so its support is unknown"
+@attrs.frozen
+class Unsupporting:
+    """A node that does not support a level: `kind` is `broker` or `controller`, `supported` None for unknown levels."""
+
+    kind: str
+    id: int
+    supported: VersionRange | None
+
+    def __str__(self) -> str:
+        """`broker 3 supports 7 to 25`."""
+        who = f"{self.kind} {self.id}"
+        if self.supported is None:
+            return f"{who} has not registered, so its support is unknown"
+        if not self.supported.max:
+            return f"{who} does not support it"
+        return f"{who} supports {self.supported.min} to {self.supported.max}"
 
 
-def _unless_in(supported: VersionRange, level: int, who: str) -> Iterator[str]:
-    if not supported.min <= level <= supported.max:
-        yield f"{who} supports {supported.min} to {supported.max}" if supported.max else f"{who} does not support it"
+def unsupporting_nodes(
+    image: MetadataImage, name: str, level: int, own: tuple[int, VersionRange | None], quorum: Iterable[int]
+) -> Iterator[Unsupporting]:
+    """Yield the nodes that keep a feature from a level: the active controller, brokers, other controllers of a quorum.
+
+    `own` is the active controller with what it supports, None where that is not known and assumed. Fenced brokers and
+    controllers that are no voters count as well. Controllers register from metadata.version 3.7 on.
+    """
+    disabled, (own_id, own_range) = VersionRange(0, 0), own
+    nodes = [("controller", own_id, own_range)] if own_range is not None else []
+    brokers, controllers = image.cluster.brokers, image.cluster.controllers
+    nodes += [("broker", id_, brokers[id_].supported_features.get(name, disabled)) for id_ in sorted(brokers)]
+    version = image.features.metadata_version
+    registers = version is not None and version.is_controller_registration_supported
+    others = [id_ for id_ in sorted(controllers) if id_ != own_id] if registers else []
+    nodes += [("controller", id_, controllers[id_].supported_features.get(name, disabled)) for id_ in others]
+    for kind, id_, supported in nodes:
+        if not supported.min <= level <= supported.max:
+            yield Unsupporting(kind, id_, supported)
+    for id_ in quorum if registers else ():
+        if id_ != own_id and id_ not in controllers:
+            yield Unsupporting("controller", id_, None)
 
 
 def _elr_safety_records(state: ControllerState) -> list[ApiMessageAndVersion]:

@@ -84,13 +84,18 @@ def voters_json(voters: VotersRecord | None) -> dict[int, dict[str, Any]]:
 
 
 def leader_at(reader: LogReader, offset: int) -> int | None:
-    """The node that leads the quorum in the epoch of an offset; None where the log lacks the beginning of that epoch.
+    """The node that leads the quorum in the epoch of an offset; None where the log lacks the begin of that epoch."""
+    return leader_change_at(reader, offset).leader_id
+
+
+def leader_change_at(reader: LogReader, offset: int) -> QuorumState:
+    """The state by the control records with which the epoch of an offset begins; the first where the log lacks them.
 
     A leader begins its epoch with a LeaderChangeMessage: that batch is searched by halves, as epochs never go down.
     """
     low, high = reader.start_offset, min(offset, reader.end_offset - 1)
     if high < low:
-        return None
+        return QuorumState()
     epoch = next(reader.batches(high, high)).epoch
     while low < high:
         middle = (low + high) // 2
@@ -99,4 +104,4 @@ def leader_at(reader: LogReader, offset: int) -> int | None:
             low = batch.last_offset + 1
         else:
             high = max(low, batch.base_offset)
-    return QuorumState().after(next(reader.batches(low, low))).leader_id
+    return QuorumState().after(next(reader.batches(low, low)))

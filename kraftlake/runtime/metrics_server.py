@@ -184,5 +184,5 @@ def _status_of(why: Why) -> tuple[str, str]:
         reason = why()
     except Exception as fault:
         get_logger(__name__).error("health_failed", cause=f"{type(fault).__name__}: {fault}")
-        reason = f"the health can't be told: {type(fault).__name__}"
+        reason = f"the health is not known: {type(fault).__name__}"
     return ("200 OK", "ok") if reason is None else ("503 Service Unavailable", " ".join(reason.split()))

@@ -96,7 +96,7 @@ def test_the_exit_code_says_how_the_cluster_is(tmp_path: Path) -> None:
     assert run("doctor", healthy).stdout.endswith("✓ healthy\n")
     assert run("doctor", noted).stdout.endswith("✓ healthy: 1 note\n")
     assert run("doctor", unwell, code=3).stdout.endswith("✗ unhealthy: 1 warning\n")
-    assert "✗ the state of the cluster can't be told: 1 critical" in run("doctor", dark, code=1).stdout
+    assert "✗ the state of the cluster is not known: 1 critical" in run("doctor", dark, code=1).stdout
 
 
 def test_a_person_reads_what_is_wrong_since_when_why_and_what_helps() -> None:

@@ -156,7 +156,7 @@ def test_a_question_on_health_that_fails_is_a_fault_and_no_traceback() -> None:
         raise ValueError("of its own")
 
     with MetricsServer(registry(), health=Health(dead=fail)) as server:
-        assert asked(server, "/healthz") == (503, "the health can't be told: ValueError\n")
+        assert asked(server, "/healthz") == (503, "the health is not known: ValueError\n")
 
 
 def test_other_paths_are_not_found() -> None:

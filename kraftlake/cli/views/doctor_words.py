@@ -95,7 +95,7 @@ def verdict(diagnosis: Diagnosis) -> str:
     words = (f"{counts[0]} critical", counted(counts[1], "warning"), counted(counts[2], "note"))
     told = ", ".join(word for count, word in zip(counts, words, strict=True) if count)
     if diagnosis.image is None:
-        return f"the state of the cluster can't be told: {told}"
+        return f"the state of the cluster is not known: {told}"
     health = "healthy" if diagnosis.is_healthy else "unhealthy"
     return f"{health}: {told}" if told else health
 

@@ -25,12 +25,21 @@ def identity(finding: Form) -> str:
     return f"{finding['check']}/{finding['severity']}"
 
 
+def has_changed(noticed: Form, now: Form) -> bool:
+    """Whether a finding is news again: it has twice the things of its last notice, or none of these any more.
+
+    The doubling bounds the notices of a fault that spreads, however many things it takes.
+    """
+    before, things = {*noticed["things"]}, {*now["things"]}
+    return bool(things) and (len(things) >= 2 * max(1, len(before)) or not things & before)
+
+
 class Outbox:
     """The queue of one receiver, for any thread. What `offer` and `delivered` return from is on the disk.
 
-    A notice has the findings of a cluster that have appeared and cleared since the notice before. A finding is known by
-    its check and severity. While LIMIT notices wait none is added: the next one that has room then has the difference
-    to the last one, so that no lasting finding is lost.
+    A notice has the findings of a cluster that have appeared, changed (`has_changed`) and cleared since the notice
+    before. A finding is known by its check and severity. While LIMIT notices wait none is added: the next one that has
+    room then has the difference to the last one, so that no lasting finding is lost.
     """
 
     def __init__(self, path: Path) -> None:
@@ -58,14 +67,17 @@ class Outbox:
         with self._lock:
             before = self._known.get(cluster, {})
             appeared = [one for key, one in now.items() if key not in before]
+            changed = [one for key, one in now.items() if key in before and has_changed(before[key], one)]
             cleared = [one for key, one in before.items() if key not in now]
-            if not appeared and not cleared:
+            if not (appeared or changed or cleared):
                 return
             if len(self._queue) >= LIMIT:
                 self.deferred += 1
                 return
-            told = {"id": str(uuid.uuid4()), "cluster": cluster, **facts, "appeared": appeared, "cleared": cleared}
-            self._keep({**self._known, cluster: now}, [*self._queue, told])
+            news = {"appeared": appeared, "changed": changed, "cleared": cleared}
+            notice = {"id": str(uuid.uuid4()), "cluster": cluster, **facts, **news}
+            noticed = {**now, **{key: before[key] for key in now.keys() & before.keys() if now[key] not in changed}}
+            self._keep({**self._known, cluster: noticed}, [*self._queue, notice])
         self._grown.set()
 
     def first(self) -> Form | None:

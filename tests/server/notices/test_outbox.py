@@ -37,9 +37,21 @@ def test_a_notice_has_what_appeared_and_cleared_since_the_last_one(tmp_path: Pat
     second = box.first()
     assert second is not None
     assert (second["offset"], second["appeared"], second["cleared"]) == (9, [MILD], [FENCED])
+    assert second["changed"] == [finding("offline", things=("foo-0", "foo-1"))]
     assert second["id"] != first["id"]
     box.delivered(second)
     assert box.first() is None
+
+
+def test_a_finding_that_spreads_is_news_at_each_doubling_and_one_that_moves_at_once(tmp_path: Path) -> None:
+    box = Outbox(tmp_path / "url.json")
+    for count in (1, 2, 3, 4, 5, 6, 7, 8, 3, 8):
+        box.offer("east", [finding("offline", things=tuple(f"foo-{number}" for number in range(count)))])
+    box.offer("east", [finding("offline", things=("bar-0",))])
+    box.offer("east", [finding("offline", things=())])
+    waiting = json.loads((tmp_path / "url.json").read_bytes())["queue"]
+    assert [len(one["changed"][0]["things"]) for one in waiting[1:]] == [2, 4, 8, 1]
+    assert waiting[-1]["changed"][0]["things"] == ["bar-0"]
 
 
 def test_what_was_told_and_what_waits_survives_a_kill(tmp_path: Path) -> None:

@@ -33,8 +33,10 @@ class ClusterFollower:
     faults end it. All faults are logged and shown in `status`; none is raised.
     """
 
-    def __init__(self, config: ClusterConfig, *, stop: threading.Event, clock: Clock) -> None:
+    def __init__(self, config: ClusterConfig, *, stop: threading.Event, clock: Clock, quiet_pause: float = 0.0) -> None:
+        """Initialize; `quiet_pause` is that of QuorumFollower."""
         self.config = config
+        self._quiet_pause = quiet_pause
         self.status = ClusterStatus(name=config.name)
         self.image: FollowedImage | None = None
         """The image of the lake; None before its first replay, and if its log can't be replayed."""
@@ -75,7 +77,9 @@ class ClusterFollower:
         status.state, self.image, self._began = FollowState.STARTING, None, False
         with observer_of(config.bootstrap, command_config=config.command_config) as observer:
             status.observer = observer
-            follower = QuorumFollower(observer, config.lake, name=config.bootstrap, on_append=self._take)
+            follower = QuorumFollower(
+                observer, config.lake, name=config.bootstrap, on_append=self._take, quiet_pause=self._quiet_pause
+            )
             try:
                 follower.run(self._tell, patience=_Watched(self, follower, self._stop), stop=self._stop)
             finally:

@@ -19,6 +19,9 @@ from kraftlake.server.lake_worker import LakeWorker
 
 _UPKEEP_SECONDS = 60.0
 _DELIVERY_SECONDS = 3.0
+_MANY = 100
+_QUIET_SECONDS = 1.0
+"""The pause after no-op records from _MANY clusters on: less CPU at rest, for changes that are seen a second later."""
 _NAMED = 5
 """The number of clusters that an answer on health names."""
 
@@ -41,7 +44,10 @@ class FollowService:
         clock = clock or SystemClock()
         self.registry = MetricsRegistry()
         self._config = config
-        self._followers = [ClusterFollower(cluster, stop=stop, clock=clock) for cluster in config.clusters]
+        pause = _QUIET_SECONDS if len(config.clusters) >= _MANY else 0.0
+        self._followers = [
+            ClusterFollower(cluster, stop=stop, clock=clock, quiet_pause=pause) for cluster in config.clusters
+        ]
         self._stop = stop
         self._threads: list[threading.Thread] = []
         lakes = LakeMeters({cluster.name: cluster.lake for cluster in config.clusters}, clock)

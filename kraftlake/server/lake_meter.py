@@ -18,6 +18,7 @@ from kraftlake.records.rows import BATCH_COLUMNS
 from kraftlake.runtime.arrow import pc
 from kraftlake.runtime.errors import CorruptDataError, sentence_of
 from kraftlake.runtime.log import get_logger
+from kraftlake.server.newest_time import newest_ms
 
 _ROWS_AT_ONCE: Final = 100_000
 """The number of rows whose hashes are checked in one measurement; more wait for the next one."""
@@ -138,11 +139,9 @@ class LakeMeter:
 def _newest_timestamp(log: MetadataLog) -> int:
     """The time of the newest row, in epoch milliseconds; -1 for none, and where it can't be read."""
     try:
-        times = log.rows(log.end_offset - 1, log.end_offset - 1, ["timestamp"]).column("timestamp")
+        return newest_ms(log)
     except CorruptDataError:
         return -1
-    time = times[-1].value if len(times) else None
-    return -1 if time is None else time // 1000
 
 
 Measured = Callable[[], Mapping[str, LakeFigures]]

@@ -26,10 +26,13 @@ from kraftlake.replay.loader.image_cache import prune_cache
 from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.runtime.errors import OffsetError, TooEarlyError, sentence_of
 from kraftlake.runtime.log import get_logger
+from kraftlake.server.newest_time import newest_ms
 from kraftlake.tables.shards.stale_states import delete_stale_states
 from kraftlake.tables.table_locks import hold_upkeep
 from kraftlake.tables.trimming import first_offsets, trim_tables
 
+_ROWS: Final = 1_000
+"""The number of newest rows of a log that are searched for the latest time."""
 _ROUND_NS: Final = 3_600 * 1_000_000_000
 _log = get_logger(__name__)
 
@@ -123,7 +126,7 @@ class LakeUpkeep:
         table = SnapshotTable.open(self._lake / SNAPSHOTS_TABLE, self._disk)
         if table is None or log.end_offset <= log.start_offset:
             return Removal(retention=retention)
-        now_ms = min(self._clock.milliseconds(), _newest_ms(log))
+        now_ms = min(self._clock.milliseconds(), newest_ms(log, among=_ROWS))
         trim = self._trim(retention, log, table, now_ms, held_back, dry_run=dry_run)
         start = log.start_offset if trim is None else trim.new_start
         tables = self._trim_tables(start, held_back, dry_run=dry_run) if retention.keep_ms is not None else {}
@@ -210,13 +213,6 @@ def _needed(snapshots: tuple[LakeSnapshot, ...], start: int) -> set[int]:
             if one.damage() is None:
                 break
     return needed
-
-
-def _newest_ms(log: MetadataLog) -> int:
-    """The time of a log's newest record that has one, −1 without."""
-    times = log.rows(max(log.start_offset, log.end_offset - 1_000), columns=["timestamp"]).column("timestamp")
-    known = [time for time in times.to_pylist() if time is not None]
-    return -1 if not known else round(max(known).timestamp() * 1_000)
 
 
 def _known_times(files: Iterable[AddFile]) -> list[TimedOffset]:

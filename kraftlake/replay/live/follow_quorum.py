@@ -43,7 +43,8 @@ class QuorumFollower:
     its cluster and its last batch are compared with the quorum's, the batch again with each connection and each leader,
     because a quorum whose disks were put back to an earlier state continues with other records. No-op records, two a
     second, wait up to five seconds for other records, so that a quiet cluster's lake has few versions. `name` is that
-    of the quorum, for messages. `on_append` gets the batches of each append to a lake that exists.
+    of the quorum, for messages. `on_append` gets the batches of each append to a lake that exists. `quiet_pause` are
+    the seconds until `run` asks again after an answer with no-op records alone: fewer answers, with more of them each.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class QuorumFollower:
         name: str,
         clock: Clock | None = None,
         on_append: Callable[[Sequence[RecordBatch]], object] = lambda _: None,
+        quiet_pause: float = 0.0,
     ) -> None:
         from kraftlake.metadata_log.storage.location import lake_location
 
@@ -70,6 +72,7 @@ class QuorumFollower:
         self._clock = clock or SystemClock()
         self._held: list[RecordBatch] = []
         self._held_since_ns = 0
+        self._quiet_pause, self._is_quiet = quiet_pause, False
 
     @property
     def high_watermark(self) -> int:
@@ -94,6 +97,8 @@ class QuorumFollower:
             if step.is_news or (first and self._compared_with is not None):
                 tell(step)
                 first = False
+            if self._is_quiet and self._quiet_pause:
+                stop.wait(self._quiet_pause)
         self._flush(tell)
 
     def _flush(self, tell: Callable[[FollowStep], None]) -> None:
@@ -217,8 +222,9 @@ class QuorumFollower:
         if batches and not self._held:
             self._held_since_ns = now
         self._held += batches
-        quiet = all(map(has_no_ops_alone, batches)) and now - self._held_since_ns < _HELD_FOR_NS
-        return 0 if quiet else self._append(log)
+        no_ops = all(map(has_no_ops_alone, batches))
+        self._is_quiet = no_ops and bool(batches)
+        return 0 if no_ops and now - self._held_since_ns < _HELD_FOR_NS else self._append(log)
 
     def _append(self, log: MetadataLog) -> int:
         from kraftlake.metadata_log.append.log_commit import commit_groups

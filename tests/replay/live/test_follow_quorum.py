@@ -361,6 +361,33 @@ def test_no_ops_are_held_back_for_five_seconds_and_no_longer(quorum: FakeQuorum,
     check_same(quorum, tmp_path / "lake")
 
 
+class OnePause(threading.Event):
+    """Is set by the first pause, whose length it keeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout)
+        self.set()
+        return True
+
+
+def test_after_no_ops_alone_a_follower_of_many_pauses(quorum: FakeQuorum, tmp_path: Path) -> None:
+    stop, told = OnePause(), list[FollowStep]()
+    with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer:
+        follower = QuorumFollower(
+            observer, tmp_path / "lake", name="the quorum", clock=ManualClock(), quiet_pause=0.7
+        )  # fmt: skip
+        end = follower.step(NO_PATIENCE).end_offset
+        commit(quorum.model, 2)
+        follower.run(told.append, patience=NO_PATIENCE, stop=stop)
+    assert stop.seconds == [0.7]
+    assert (told[-1].from_offset, told[-1].end_offset) == (end, quorum.model.high_watermark)
+    check_same(quorum, tmp_path / "lake")
+
+
 def test_a_quorum_that_never_answers_makes_no_lake(tmp_path: Path) -> None:
     silent = FakeQuorum(ModelQuorum())
     silent.refusal = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -27,6 +27,17 @@ _WHAT_IF = (
     "which of them are `recovering`. `eachBroker` and `eachRack` are null unless asked for; their `offline`, "
     "`underMinIsr` and `recovering` are what the loss adds. Lists are sorted."
 )
+_FILES = {
+    "L": LOG,
+    "W": "samples/authorized/log/__cluster_metadata-0",
+    "A": "samples/authorized/node-1/kafka-authorizer.log.gz",
+}
+_WHO = (
+    "With `--authorizer-log` there is a field `who`, with `--audit` one named `audit`, also in the lines of `events`, "
+    "in `undoneBy` of a plan and in the groups of findings: `principal`, `host`, `request`, `timestamp` and `file` of "
+    "the line that made the change, null where no single client is named; `candidates` are the several; `reason` says "
+    "why."
+)
 _CAN = (
     "One object: the answer for any host, `*`, or for that of `--host`, its deciding `acl` (as in `image`, with its "
     "id; null where none decides) or `rule`, and in `exceptions` the hosts with another answer. With `--why` `acls` "
@@ -76,6 +87,7 @@ COMMANDS = (
     ("replay SOURCE", "replay L --broker 2 --from 403 --to 458", _REPLAY),
     ("metrics SOURCE", "metrics L --at-offset 458", "One object: the controller's counts."),
     ("blame SOURCE THING", "blame L broker/3/fenced --at-offset 458", "A line for each record, the newest last."),
+    ("blame SOURCE THING --authorizer-log FILE", "blame W topic/t-0 --log-tz UTC --authorizer-log A", _WHO),
     ("can SOURCE PRINCIPAL OPERATION RESOURCE NAME", "can L User:p581 alter-configs topic fixed-a", _CAN),
     ("effective SOURCE SUBJECT", "effective L topic/t-3-dj5 retention.ms", _EFFECTIVE),
     ("stability SOURCE", "stability L --by broker", _STABILITY),
@@ -149,7 +161,7 @@ def json_page() -> str:
 
 def _answer(words: str) -> str:
     """The answer of a call, shortened: its first line, and the last one where it has other keys."""
-    given = [LOG if word == "L" else word for word in shlex.split(words)]
+    given = [_FILES.get(word, word) for word in shlex.split(words)]
     done = CliRunner().invoke(application, [*given, "--json"], prog_name="kraftlake")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     first, last = lines[0], lines[-1]

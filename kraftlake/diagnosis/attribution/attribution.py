@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from kraftlake.diagnosis.attribution.audit_files import read_audits
 from kraftlake.diagnosis.attribution.causes import CLUSTER, Cause, cause_of_event
@@ -18,6 +18,11 @@ from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import EPOCH, iso
 from kraftlake.runtime.words import counted, in_words
+
+_CLOCK_UNKNOWN: Final = (
+    "the line names no resource, and its clock may be another one: it is of no active controller, and fewer than three "
+    "pairs of a request and a record belong to nothing else"
+)
 
 
 class Attribution:
@@ -90,15 +95,19 @@ def _finding(logs: Sequence[NodeLog], record: ChangedRecord | None) -> Finding:
     if record.time < 0:
         return Finding(reason="the record has no time")
     found: dict[tuple[str, str | None, str], Candidate] = {}
+    is_sure = False
     for log in logs:
         for request in log.near(record.time):
             if _fits(request, cause):
                 found.setdefault(request.who, _candidate(request))
+                is_sure |= log.is_clock_known or cause.name in request.names
     candidates = tuple(found.values())
     if not candidates:
-        return Finding(reason=_why_none(logs, record.time, cause))
+        return Finding(reason=_why_none(logs, record.time, cause), of_nodes=bool(cause.nodes))
     if len(candidates) > 1 or cause.nodes:
         return Finding(candidates=candidates, reason=_why_several(candidates, cause))
+    if not is_sure:
+        return Finding(candidates=candidates, reason=_CLOCK_UNKNOWN)
     return Finding(candidates=candidates)
 
 
@@ -150,10 +159,7 @@ def _times(log: NodeLog) -> str:
     """What is known of a log's clock."""
     clock = log.clock
     if not clock.pairs:
-        return (
-            "its clock is taken for that of the records: fewer than three pairs of a request and a record belong to "
-            "nothing else"
-        )
+        return f"its clock is {'that' if log.leads else 'taken for that'} of the records"
     order = "after" if clock.difference >= 0 else "before"
     return f"records come {abs(clock.difference) / 1000:.3f} s {order} their lines, by {counted(clock.pairs, 'pair')}"
 

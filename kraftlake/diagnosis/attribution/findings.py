@@ -32,7 +32,7 @@ class Finding:
     candidates: tuple[Candidate, ...] = ()
     reason: str | None = None
     of_nodes: bool = False
-    """Whether nodes of the cluster make such records, and no clients."""
+    """Whether nodes of the cluster make such records by themselves, and no client is known that did."""
 
     @property
     def named(self) -> Candidate | None:
@@ -60,7 +60,7 @@ class Who:
 
     @property
     def is_of_client(self) -> bool:
-        """Whether a client can have made the record."""
+        """Whether a client made the record, and no node of the cluster by itself, as far as is known."""
         return not any(finding is not None and finding.of_nodes for finding in (self.authorizer, self.audit))
 
     def to_json(self) -> dict[str, Any]:

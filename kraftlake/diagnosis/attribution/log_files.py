@@ -20,6 +20,9 @@ _BLOCK: Final = 4 * 1024 * 1024
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 _CHANGES: Final = re.compile(rb" for request = (?:%s) with " % "|".join(dict.fromkeys(REQUESTS)).encode())
 _DECISIONS: Final = re.compile(rb"Principal = [^\n]*")
+_OF_CONTROLLERS: Final = re.compile(
+    rb" for request = (?:Envelope|BrokerHeartbeat|BrokerRegistration|AlterPartition) with "
+)
 _ENDS: Final = b" with resourceRefCount = "
 _ROTATED: Final = re.compile(r"(\.(?:log|json|txt|out))\b.*|(?:[.-][0-9][0-9.T:_-]*)$")
 
@@ -28,15 +31,16 @@ _ROTATED: Final = re.compile(r"(\.(?:log|json|txt|out))\b.*|(?:[.-][0-9][0-9.T:_
 class NodeLines:
     """The lines of one node's log on requests that change metadata, with the file of each; rotated files together.
 
-    `first` and `last` are lines at the ends of its files, on whatever requests; `allowed`: the log has lines of allowed
-    operations. `unreadable` are torn lines, and those that can be read in more than one way; `dateless` those without a
-    date and a time.
+    `ends` are lines at the ends of its files, on whatever requests; `allowed`: the log has lines of allowed operations;
+    `leads`: it has those of requests that only an active controller gets. `unreadable` are torn lines, and those that
+    can be read in more than one way; `dateless` those without a date and a time.
     """
 
     name: str
     lines: list[tuple[AuthorizerLine, str]] = attrs.field(factory=list)
     ends: list[AuthorizerLine] = attrs.field(factory=list)
     allowed: bool = False
+    leads: bool = False
     unreadable: Counter[str] = attrs.field(factory=Counter)
     dateless: int = 0
 
@@ -79,6 +83,7 @@ def _node_of(name: str) -> str:
 def _read(file: TextFile, node: NodeLines) -> None:
     for block in _blocks(file):
         node.allowed = node.allowed or b" is Allowed " in block
+        node.leads = node.leads or _OF_CONTROLLERS.search(block) is not None
         if torn := sum(_ENDS not in line for line in _DECISIONS.findall(block)):
             node.unreadable[file.name] += torn
         for match in _CHANGES.finditer(block):

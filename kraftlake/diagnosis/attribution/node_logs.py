@@ -31,8 +31,8 @@ _FIRST: Final = attrgetter("first")
 class NodeLog:
     """One node's requests in the order of their first lines, the times (epoch ms) of its ends, and its clock.
 
-    `allowed`: the log has lines of allowed operations, which Kafka writes at the level DEBUG alone. `left_out` says
-    which lines were not used.
+    `allowed`: the log has lines of allowed operations, which Kafka writes at the level DEBUG alone. `leads`: the node
+    was the active controller, whose clock is that of the records. `left_out` says which lines were not used.
     """
 
     name: str
@@ -41,7 +41,13 @@ class NodeLog:
     last: int
     clock: Clock
     allowed: bool = True
+    leads: bool = False
     left_out: str = ""
+
+    @property
+    def is_clock_known(self) -> bool:
+        """Whether the clock is known, and not taken for that of the records for want of anything better."""
+        return self.leads or bool(self.clock.pairs)
 
     def covers(self, time: int) -> bool:
         """Whether the log was written when records of a time were."""
@@ -102,6 +108,7 @@ def _placed(lines: NodeLines, records: Mapping[int, ChangedRecord], zone: tzinfo
         last=max(times, default=0),
         clock=estimate(requests, records, resolution=resolution),
         allowed=lines.allowed,
+        leads=lines.leads,
         left_out=", ".join(filter(None, left_out)),
     )
 

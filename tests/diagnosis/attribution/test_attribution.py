@@ -42,8 +42,9 @@ def attribution(source: LogSource, folder: Path, lines: Iterable[str], zone: tim
     return Attribution(source, Witnesses(authorizer_logs=(str(path),), log_zone=zone))
 
 
-def finding(folder: Path, message: Message, *lines: str) -> Finding:
-    found = attribution(source(folder, message), folder, lines).of(0).authorizer
+def finding(folder: Path, message: Message, *lines: str, leads: bool = True) -> Finding:
+    heartbeat = [line(CLOCK, "User:node", "CLUSTER_ACTION", ALTER[1], "BrokerHeartbeat")] if leads else []
+    found = attribution(source(folder, message), folder, [*lines, *heartbeat]).of(0).authorizer
     assert found is not None
     return found
 
@@ -104,6 +105,16 @@ def test_several_are_listed_with_the_reason(tmp_path: Path) -> None:
     assert same.named is not None
 
 
+def test_a_log_of_no_controller_names_none_alone_by_lines_without_a_resource(tmp_path: Path) -> None:
+    found = finding(tmp_path, SCRAM, line(CLOCK, "User:a", *ALTER), leads=False)
+    assert found.named is None
+    assert [one.principal for one in found.candidates] == ["User:a"]
+    assert found.reason is not None
+    assert found.reason.startswith("the line names no resource, and its clock may be another one")
+    of_topic = finding(tmp_path / "more", log.topic(1, "x"), line(CLOCK, "User:a"), leads=False)
+    assert of_topic.named is not None
+
+
 @pytest.mark.parametrize(
     ("message", "told"),
     [
@@ -126,6 +137,17 @@ def test_what_the_controller_may_do_by_itself_names_none_alone(tmp_path: Path) -
     assert found.named is None
     assert [one.principal for one in found.candidates] == ["User:a"]
     assert found.reason == "the controller elects leaders by itself, too"
+    assert not found.of_nodes
+
+
+def test_where_no_client_asked_nodes_did_it_if_they_can(tmp_path: Path) -> None:
+    change = r.PartitionChangeRecord(topic_id=log.uuid_of(1), partition_id=0, leader=2)
+    found = attribution(source(tmp_path, log.topic(1), log.partition(1), change), tmp_path, [line(CLOCK)]).of(2)
+    assert not found.is_of_client
+    assert found.authorizer is not None
+    assert found.authorizer.reason == (
+        "no line at its time allows ElectLeaders or UnregisterBroker (the controller elects leaders by itself, too)"
+    )
 
 
 def test_a_change_of_another_time_than_the_lines_says_so(tmp_path: Path) -> None:

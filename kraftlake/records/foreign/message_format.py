@@ -45,8 +45,8 @@ def parse_schema(text: str, where: str) -> dict[str, Any]:
         schema = json.loads(_COMMENT.sub(_without_comment, text), object_pairs_hook=_each_key_once)
     except (ValueError, RecursionError) as fault:
         raise UsageError(f"{where} is not a schema in Kafka's message format: {fault}.") from None
-    if not isinstance(schema, dict) or not {"type", "name", "fields"} <= schema.keys():
-        raise UsageError(f"{where} is not a schema in Kafka's message format: it lacks a type, a name or fields.")
+    if not isinstance(schema, dict) or not {"type", "name"} <= schema.keys():
+        raise UsageError(f"{where} is not a schema in Kafka's message format: it lacks a type or a name.")
     return schema
 
 
@@ -73,7 +73,7 @@ def record_type_of(schema: Mapping[str, Any], where: str) -> type[ForeignRecord]
             f"{name} has versions that are not flexible (flexibleVersions), and metadata records are flexible in all"
         )
     reader.take_common(schema.get("commonStructs"))
-    fields = reader.fields(schema["fields"], name, {}, 0)
+    fields = reader.fields(schema.get("fields"), name, {}, 0)
     body = {"API_KEY": api_key, "VERSIONS": versions, "__doc__": f"A {name}, as {where} declares it."}
     made: type[ForeignRecord] = _made(name, fields, ForeignRecord, body)
     return made

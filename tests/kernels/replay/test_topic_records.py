@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftlake.delta.topics.bulk_change import BulkChange
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.kernels.replay.change_state import BLOCK
 from kraftlake.records.metadata_records import ConfigRecord, NoOpRecord, RemoveTopicRecord
-from kraftlake.records.serde import ApiMessageAndVersion
+from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 from tests.histories import uuid_of
 from tests.replay.loader.test_bulk import batches_of, change, create, load, outcome, partition
 
@@ -119,3 +120,13 @@ def test_changes_of_a_topic_with_odd_partition_ids_are_made_where_they_belong():
     image, *_ = same_as_one_by_one([change(number, SPARSE, leader=3) for number in (1, 7)])
     partitions = image["topics"][f"t{SPARSE}"]["partitions"]
     assert {number for number, state in partitions.items() if state["leader"] == 3} == {"1", "7"}
+
+
+def test_records_of_types_from_128_on_are_passed_on_without_a_stop() -> None:
+    one, other, foreign = change(0, FIRST, leader=2), change(1, FIRST, leader=3), b"\x01\xfd\x03\x00rest"
+    bulk = BulkChange(base().topics.rows())
+    values = [encode_value(one.message, 0), foreign, encode_value(other.message, 0), foreign]
+    assert bulk.replay_values(values) == (4, [(1, None), (3, None)])
+    long_form = b"\x01\x82\x00\x00" + encode_value(create("t", 2000).message, 0)[3:]  # a topic, its type in two bytes
+    assert bulk.replay_values([long_form]) == (1, [])
+    assert bulk.topic_number("t") >= 0

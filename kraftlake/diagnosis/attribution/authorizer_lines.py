@@ -12,13 +12,14 @@ import attrs
 from kraftlake.diagnosis.attribution.line_times import LineTime, time_in, time_of_fields
 
 BEGINS: Final = "Principal = "
-_SENTENCE: Final = (
-    r"Principal = (.+{lazy}) is (Allowed|Denied) [oO]peration = (\w+) from host = (.+{lazy}) on resource = "
-    r"(\w+):(?:(?:LITERAL|PREFIXED):)?(.*{lazy}) for request = (\w+) with resourceRefCount = -?\d+"
-    r"(?: based on rule (.*))?"
+_SENTENCE: Final = re.compile(
+    r"Principal = (.+) is (Allowed|Denied) [oO]peration = (\w+) from host = (.+) on resource = "
+    r"(\w+):(?:(?:LITERAL|PREFIXED):)?(.*) for request = (\w+) with resourceRefCount = -?\d+(?: based on rule (.*))?",
+    re.DOTALL,
 )
-_FIRST: Final = re.compile(_SENTENCE.format(lazy="?"), re.DOTALL)
-_LAST: Final = re.compile(_SENTENCE.format(lazy=""), re.DOTALL)
+_DECISION: Final = re.compile(r" is (?:Allowed|Denied) [oO]peration = ")
+_WORDS: Final = (" from host = ", " on resource = ", " for request = ", " with resourceRefCount = ")
+"""The words between names. A name may hold them, too, and could then end at several places."""
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _DEPTH: Final = 4
 """The number of objects within each other in which a message of a JSON layout is looked for."""
@@ -47,13 +48,12 @@ def parse_line(line: str) -> AuthorizerLine | None:
     """The decision in a line; None where the line is torn, or can be read in more than one way."""
     time, text = _of_json(line) if line.lstrip().startswith("{") else (None, line)
     at = text.find(BEGINS)
-    if at < 0:
+    if at < 0 or len(_DECISION.findall(text, at)) != 1 or any(text.count(words, at) != 1 for words in _WORDS):
         return None
-    first, last = _FIRST.match(text, at), _LAST.match(text, at)
-    # a name may hold the words of the sentence: it could then end at several places
-    if first is None or last is None or first.groups()[:7] != last.groups()[:7]:
+    found = _SENTENCE.match(text, at)
+    if found is None:
         return None
-    principal, decision, operation, host, type_, name, request, rule = first.groups()
+    principal, decision, operation, host, type_, name, request, rule = found.groups()
     if time is None or not time.has_zone:
         time = time_in(text[:at]) or time
     return AuthorizerLine(

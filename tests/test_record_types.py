@@ -27,9 +27,8 @@ from kraftlake.records.json_form import to_json
 from kraftlake.records.redaction import redact_record_json
 from kraftlake.records.schema import Message, Versions, field_specs, type_name
 from kraftlake.tables.events import non_topic_events
-from kraftlake.tables.history.entity_table import EntityTable
+from kraftlake.tables.history.entity_table import EntityTable, RowTable
 from kraftlake.tables.history.entity_tables import SMALL_TABLES
-from kraftlake.tables.history.quorum_tables import QuorumTable
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY
 
@@ -216,7 +215,7 @@ def test_a_column_of_partitions_that_a_maker_forgets_is_an_error(maker: str) -> 
     assert run("planted") != 0
 
 
-OF_IMAGES = [table for table in SMALL_TABLES if not isinstance(table, QuorumTable)]
+OF_IMAGES = [table for table in SMALL_TABLES if not isinstance(table, RowTable)]
 
 
 @pytest.mark.parametrize("table", OF_IMAGES, ids=lambda table: table.name)

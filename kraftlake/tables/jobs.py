@@ -60,8 +60,8 @@ HISTORY: Final = Job(
     help=(
         "Write the history tables of LAKE: one row for each state of a partition (partition_history/) with the offsets "
         "and times from which and to which it was so, and likewise for topics, brokers, configs, ACLs, client quotas, "
-        "features, SCRAM users, controllers, delegation tokens, and the leaders and voters of the quorum. A row that "
-        "is still so has no end. Secrets are redacted."
+        "features, SCRAM users, controllers, delegation tokens, log directories, and the leaders and voters of the "
+        "quorum. A row that is still so has no end. Secrets are redacted."
     ),
     tables=(
         "partition_history",
@@ -76,6 +76,7 @@ HISTORY: Final = Job(
         "token_history",
         "quorum_history",
         "voter_history",
+        "directory_history",
     ),
     writers=("history.writers:history_writers",),
 )

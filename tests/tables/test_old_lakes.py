@@ -25,7 +25,7 @@ COVERED = 5487
 OF_ANOTHER_SHAPE = {"partition_history": "leader_rack", "cluster_metrics": "under_min_isr_partitions"}
 """The tables that have columns since then, each with the first of these."""
 TABLES = tuple(dict.fromkeys(table for job in JOBS.values() for table in job.tables))
-NEW = ("controller_history", "token_history", "quorum_history", "voter_history")
+NEW = ("controller_history", "token_history", "quorum_history", "voter_history", "directory_history")
 """Tables that the old lakes lack."""
 Tables = dict[str, list[dict[str, Any]]]
 

@@ -51,9 +51,9 @@ def tables(
 
     TABLE is local_changes, partition_history, topic_history, broker_history, config_history, acl_history,
     quota_history, feature_history, scram_history, controller_history, token_history, quorum_history, voter_history,
-    events, cluster_metrics or records. Without one all are brought up to date, records only where the lake has it, and
-    the lake's snapshots are written. Each table goes on from its own last offset; a run that was killed is simply run
-    again. `kraftlake spark JOB` does the same by a Spark job.
+    directory_history, events, cluster_metrics or records. Without one all are brought up to date, records only where
+    the lake has it, and the lake's snapshots are written. Each table goes on from its own last offset; a run that was
+    killed is simply run again. `kraftlake spark JOB` does the same by a Spark job.
 
     Examples:
         # every derived table, and the snapshots

@@ -77,6 +77,19 @@ class EntityTable:
         return tuple(row[names.index(name)] for name in self.key)
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class RowTable(EntityTable):
+    """A history table of states that no image has alone: a state is the values of the table's own columns.
+
+    A key is that of the columns. A run goes on from the open rows of the table.
+    """
+
+    key_of_record: Mapping[type, Callable[[Any], Key]] = attrs.field(factory=dict)
+    keys: Callable[[MetadataImage], Iterable[Key]] = lambda _: ()
+    look: Callable[[MetadataImage, Key], State | None] = lambda _, __: None
+    row: Callable[[Key, State], tuple[Any, ...]] = lambda _, state: state
+
+
 def column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = False) -> Column:
     """A column with its meaning."""
     return pa.field(name, kind, nullable=nullable), comment

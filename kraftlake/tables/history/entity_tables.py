@@ -18,6 +18,7 @@ from kraftlake.image.scram_image import known_mechanism, mechanism_name
 from kraftlake.records import metadata_records as r
 from kraftlake.records.redaction import is_public, redact_config
 from kraftlake.records.uuid import Uuid
+from kraftlake.tables.history.directory_table import DIRECTORIES
 from kraftlake.tables.history.entity_table import Changed, EntityTable, Key, Known, State, column
 from kraftlake.tables.history.node_tables import BROKERS, CONTROLLERS
 from kraftlake.tables.history.quorum_tables import QUORUM, VOTERS
@@ -222,4 +223,17 @@ TOPICS: Final = _TopicTable(
     row=lambda key, state: (state, key),
 )
 
-SMALL_TABLES: Final = (TOPICS, BROKERS, CONFIGS, ACLS, QUOTAS, FEATURES, SCRAM, CONTROLLERS, TOKENS, QUORUM, VOTERS)
+SMALL_TABLES: Final = (
+    TOPICS,
+    BROKERS,
+    CONFIGS,
+    ACLS,
+    QUOTAS,
+    FEATURES,
+    SCRAM,
+    CONTROLLERS,
+    TOKENS,
+    QUORUM,
+    VOTERS,
+    DIRECTORIES,
+)

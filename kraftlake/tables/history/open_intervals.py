@@ -65,7 +65,7 @@ def open_states(table: HistoryTable, of: EntityTable) -> Iterator[tuple[Key, Sta
     names = [field.name for field, _ in of.own_columns]
     for row in table.open_rows(names).to_pylist():
         state = tuple(row[name] for name in names)
-        yield of.key_of(state)[0] if of.key else (), state
+        yield of.key_of(state), state
 
 
 def _milliseconds(column: pa.ChunkedArray) -> Any:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.records.control_records import KRaftVersionRecord, LeaderChangeMessage, Voter, VotersRecord
-from kraftlake.tables.history.entity_table import TEXTS, Changed, EntityTable, Key, Known, State, column
+from kraftlake.tables.history.entity_table import TEXTS, Changed, Key, Known, RowTable, State, column
 
 if TYPE_CHECKING:
     from kraftlake.replay.loader.quorum_state import QuorumChange, QuorumState
@@ -20,11 +20,10 @@ _IDS: Final = pa.list_(pa.int32())
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class QuorumTable(EntityTable):
+class QuorumTable(RowTable):
     """A history table of what control records say: `changed` returns the states that one of them changes, by key.
 
-    It gets the open states by key. A state is the values of the table's own columns: the row of a table can be gone on
-    from, whereas a replay that begins with a snapshot does not know who leads.
+    It gets the open states by key: a replay that begins with a snapshot does not know who leads.
     """
 
     first: Callable[[QuorumState], Mapping[Key, State]]
@@ -59,7 +58,6 @@ QUORUM: Final = QuorumTable(
     name="quorum_history",
     comment="Who led the quorum of controllers, in which epoch, from when to when",
     key=(),
-    key_of_record={},
     own_columns=(
         column("epoch", pa.int32(), "the epoch of the leader"),
         column("leader", pa.int32(), "the controller that led"),
@@ -69,9 +67,6 @@ QUORUM: Final = QuorumTable(
         column("voters", _IDS, "the ids of the controllers that were voters when the epoch began"),
         column("granting_voters", _IDS, "the ids of the voters that voted for the leader"),
     ),
-    keys=lambda _: (),
-    look=lambda _, __: None,
-    row=lambda _, state: state,
     first=lambda _: {},
     changed=_led,
 )
@@ -89,7 +84,7 @@ def _voter(voter: Voter) -> tuple[Any, ...]:
 
 
 def _voters(voters: VotersRecord | None) -> dict[Key, State]:
-    return {} if voters is None else {voter.voter_id: _voter(voter) for voter in voters.voters}
+    return {} if voters is None else {(voter.voter_id,): _voter(voter) for voter in voters.voters}
 
 
 def _voted(change: QuorumChange, states: Mapping[Key, State]) -> Mapping[Key, State | None]:
@@ -103,7 +98,6 @@ VOTERS: Final = QuorumTable(
     name="voter_history",
     comment="The voters of the quorum, by its control records, from when to when",
     key=("voter",),
-    key_of_record={},
     own_columns=(
         column("voter", pa.int32(), "the controller's id"),
         column("directory_id", pa.string(), "the id of its directory of the metadata log; each disk has another one"),
@@ -111,9 +105,6 @@ VOTERS: Final = QuorumTable(
         column("min_kraft_version", pa.int32(), "the lowest kraft.version that it supports"),
         column("max_kraft_version", pa.int32(), "the highest kraft.version that it supports"),
     ),
-    keys=lambda _: (),
-    look=lambda _, __: None,
-    row=lambda _, state: state,
     first=lambda quorum: _voters(quorum.voters),
     changed=_voted,
 )

@@ -15,14 +15,13 @@ from kraftlake.replay.log.partition_store import PartitionStore
 from kraftlake.runtime.errors import LakeError
 from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.history.entity_history import EntityHistory
-from kraftlake.tables.history.entity_table import EntityTable
+from kraftlake.tables.history.entity_table import EntityTable, RowTable
 from kraftlake.tables.history.entity_tables import SMALL_TABLES
 from kraftlake.tables.history.history_columns import PARTITION_COLUMNS
 from kraftlake.tables.history.history_table import HistoryTable
 from kraftlake.tables.history.leader_racks import LeaderRacks
 from kraftlake.tables.history.open_intervals import entities_since, open_states, partitions_since
 from kraftlake.tables.history.partition_history import EndedStates, open_state_tables
-from kraftlake.tables.history.quorum_tables import QuorumTable
 from kraftlake.tables.lake_table import LakeTable, TableDescription
 from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.table_writer import TableWriter
@@ -115,12 +114,12 @@ class EntityHistoryWriter(HistoryWriter):
     def open(self, replay: LogReplay, begin: LogBegin, table: LakeTable | None = None) -> None:
         """Initialize with the states of the image, each since its start in the table; raises as for partitions.
 
-        States of the quorum, of which no image knows, are the open rows of the table.
+        States that no image has alone are the open rows of the table.
         """
         assert isinstance(table, HistoryTable), "the table is the one of `table`"
         known = None if table.covered is None else entities_since(table, self.of.key)
         states = self.of.begins(begin.image, replay.quorum)
-        if known is not None and isinstance(self.of, QuorumTable):
+        if known is not None and isinstance(self.of, RowTable):
             states = open_states(table, self.of)
 
         def since(key: tuple[Any, ...]) -> tuple[int, int] | None:

@@ -27,6 +27,7 @@ KEYS = {
     "token_history": ("token_id",),
     "quorum_history": (),
     "voter_history": ("voter",),
+    "directory_history": ("broker", "directory"),
 }
 PARTS = {
     "topic_history": "topics",
@@ -176,7 +177,27 @@ def _voter_row(voter: Voter) -> Row:
 def all_small_rows(batches: Sequence[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> dict[str, list[Row]]:
     """All history tables but that of partitions."""
     seen = [*([] if start is MetadataImage.EMPTY else [start]), *images(batches, start)]
-    return {table.name: small_rows(table, seen) for table in SMALL_TABLES if table.name in PARTS} | quorum_rows(batches)
+    of_images = {table.name: small_rows(table, seen) for table in SMALL_TABLES if table.name in PARTS}
+    return {**of_images, **quorum_rows(batches), "directory_history": directory_rows(seen)}
+
+
+def directory_rows(seen: Iterable[MetadataImage]) -> list[Row]:
+    """The history of directories, by the registrations in images one by one."""
+    history, processes, known = History(), dict[int, Any](), dict[tuple[int, str], Row]()
+    for image in seen:
+        now: dict[tuple[int, str], Row] = {}
+        for id_, broker in image.cluster.brokers.items():
+            if processes.get(id_) == broker.incarnation_id:
+                now |= {key: {**row, "online": False} for key, row in known.items() if key[0] == id_}
+            for directory in broker.directories:
+                cordoned = directory in (broker.cordoned_directories or ())
+                now[id_, str(directory)] = {
+                    "broker": id_, "directory": str(directory), "online": True, "cordoned": cordoned
+                }  # fmt: skip
+        history.see(image.provenance.offset, image.provenance.timestamp, {**dict.fromkeys(known), **now})
+        processes = {id_: broker.incarnation_id for id_, broker in image.cluster.brokers.items()}
+        known = now
+    return in_order(history.rows, ("broker", "directory"))
 
 
 def small_rows(table: EntityTable, seen: Iterable[MetadataImage]) -> list[Row]:

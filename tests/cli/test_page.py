@@ -88,7 +88,7 @@ def test_its_policy_names_its_own_scripts_and_style_and_nothing_of_a_log_is_mark
     assert policy[1] == (
         f"default-src 'none'; script-src {scripts}; style-src {style}; base-uri 'none'; form-action 'none'"
     )
-    assert len(own) == 9
+    assert len(own) == 10
     other = tmp_path / "other.html"
     run("page", DIRECTORY, "-o", other)
     data = re.compile(r'(?<=id="data">)[A-Za-z0-9+/=\s]*(?=</script>)')

@@ -13,7 +13,8 @@ from importlib.resources import files
 from typing import Final
 
 SCRIPTS: Final = (
-    "columns.js", "words.js", "drawing.js", "history.js", "timeline.js", "matrix.js", "panel.js", "page.js",
+    "columns.js", "words.js", "drawing.js", "history.js", "timeline.js", "matrix.js", "stability.js",
+    "panel.js", "page.js",
 )  # fmt: skip
 """The scripts in the order in which they are run."""
 STYLE: Final = "page.css"

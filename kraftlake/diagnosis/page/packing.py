@@ -15,12 +15,13 @@ _ALIGNMENT: Final = 8
 _LEVEL: Final = 6
 
 
-def packed(gathered: Gathered, about: Mapping[str, Any]) -> bytes:
+def packed(gathered: Gathered, about: Mapping[str, Any], stability: Mapping[str, Any] | None = None) -> bytes:
     """The whole page, deflated (zlib): the length of a JSON head (uint32), the head, and the arrays that it names.
 
-    The head has `about`, the texts, and by name `[type, place, length]` of each array. All numbers are little-endian;
-    an array of multi-byte numbers is stored as planes of bytes by significance, all lowest bytes first, and each number
-    of a `differences` array is the difference to the number before it. Both improve compression.
+    The head has `about`, the counts of `stability`, the texts, and by name `[type, place, length]` of each array. All
+    numbers are little-endian; an array of multi-byte numbers is stored as planes of bytes by significance, all lowest
+    bytes first, and each number of a `differences` array is the difference to the number before it. Both improve
+    compression.
     """
     brokers = gathered.brokers
     arrays = {
@@ -43,6 +44,7 @@ def packed(gathered: Gathered, about: Mapping[str, Any]) -> bytes:
     }
     texts = {
         "about": dict(about),
+        "stability": stability,
         "topics": gathered.topics,
         "topicIds": gathered.topic_ids,
         "kinds": gathered.kinds.to_pylist(),

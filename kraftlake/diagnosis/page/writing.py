@@ -13,6 +13,8 @@ from kraftlake.diagnosis.attribution.attribution import Attribution
 from kraftlake.diagnosis.page.document import document
 from kraftlake.diagnosis.page.gathered import Gathered, Gatherer
 from kraftlake.diagnosis.page.packing import packed
+from kraftlake.diagnosis.stability.happenings import Happenings
+from kraftlake.diagnosis.stability.stability import by_span
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.progress import Progress
@@ -93,7 +95,8 @@ def write_page(
         raise OffsetError(
             f"Nothing {after if to >= 0 else f'has happened in {source.name} yet'}, so there is nothing to show."
         )
-    gathered = _gathered(source, events, Gatherer(begin, attribution), (from_, to), progress)
+    happenings = Happenings(begin)
+    gathered = _gathered(source, events, (Gatherer(begin, attribution), happenings), (from_, to), progress)
     skipped = tuple(events.skipped)
     if not len(gathered.offsets):
         raise OffsetError(
@@ -108,7 +111,7 @@ def write_page(
         "skipped": len(skipped),
         "version": version("kraftlake"),
     }
-    parts = document(packed(gathered, about))
+    parts = document(packed(gathered, about, by_span(happenings)))
     if target is None:
         path, html = None, b"".join(parts)
         size = len(html)
@@ -131,10 +134,14 @@ def write_page(
 
 
 def _gathered(
-    source: LogSource, events: LogEvents, gatherer: Gatherer, offsets: tuple[int, int], progress: Progress | None
+    source: LogSource,
+    events: LogEvents,
+    takers: tuple[Gatherer, Happenings],
+    offsets: tuple[int, int],
+    progress: Progress | None,
 ) -> Gathered:
-    first, last = offsets
-    for chunk in events.chunks():
+    (first, last), (gatherer, happenings) = offsets, takers
+    for chunk in events.chunks(happenings.take):
         gatherer.take(chunk)
         if progress is not None and len(chunk.boundaries):
             progress("replaying", int(chunk.boundaries.offsets[-1]) + 1 - first, last + 1 - first)

@@ -16,6 +16,13 @@ from kraftlake.replay.queries.source import LogSource
 from kraftlake.replay.reading.replay_base import check_unbroken
 
 HOUR_MS: Final = 3_600_000
+MOST_SPANS: Final = 96
+"""The number of spans that a picture has at most."""
+_SPANS_MS: Final = tuple(
+    count * unit
+    for unit, counts in ((1000, (1, 5, 15)), (60_000, (1, 5, 15)), (HOUR_MS, (1, 6)), (24 * HOUR_MS, (1, 7, 30, 365)))
+    for count in counts
+)
 LEAST_PAST: Final = 6
 """The number of hours from which on a past has a level."""
 _SPREADS: Final = 3 * 1.4826
@@ -107,6 +114,28 @@ def stability(
     return Stability(
         from_offset=first, to_offset=last, by=by, past_hours=hours.past, counts=counts, skipped=tuple(replay.skipped)
     )
+
+
+def by_span(happenings: Happenings) -> dict[str, Any] | None:
+    """The counts of all that was gathered, in spans of time that are compared with each other, for a picture.
+
+    `first` is the start of the first span and `size` the length of all (ms), `count` their number; `kinds` have a level
+    (None for a few spans alone), and by span its number, the count, and how many were orderly. None without times.
+    """
+    first, last = happenings.first_time, happenings.last_time
+    size = next((one for one in _SPANS_MS if last // one - first // one < MOST_SPANS), None)
+    if first < 0 or size is None:
+        return None
+    spans, found = _Hours(happenings, first, size), happenings.happened()
+    kinds = []
+    for kind, number in NUMBERS.items():
+        chosen = found.kinds == number
+        known, counts = _counts(found, chosen, chosen, kind, spans)
+        if len(counts[0]):
+            rows = np.stack(counts, axis=1).tolist()
+            level = None if known is None else known[1]
+            kinds.append({"kind": kind.replace("_", " "), "level": level, "spans": rows})
+    return {"first": spans.first * size, "size": size, "count": spans.count, "kinds": kinds}
 
 
 class _Hours:

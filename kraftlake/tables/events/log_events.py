@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.loader.manifest import SkippedRecord
+from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.queries.changes import begin_of_range
 from kraftlake.replay.reading.open_reader import LogReader
@@ -62,9 +63,14 @@ class LogEvents:
         """The rows of `events/`, as tables of a bounded number of log batches."""
         return (chunk.rows().cast(EVENTS.schema) for chunk in self.chunks())
 
-    def chunks(self) -> Iterator[EventChunk]:
-        """The input of the events: the metadata deltas of a bounded number of log batches at once."""
-        return map(self._events.take, self._replay.read(self._reader, self._to_offset))
+    def chunks(self, also: Callable[[DeltaChunk], None] = lambda _: None) -> Iterator[EventChunk]:
+        """The input of the events: the metadata deltas of a bounded number of log batches at once.
+
+        `also` is called with the deltas before each.
+        """
+        for chunk in self._replay.read(self._reader, self._to_offset):
+            also(chunk)
+            yield self._events.take(chunk)
 
 
 def form_of(row: dict[str, Any]) -> dict[str, Any]:

@@ -216,3 +216,27 @@ def test_all_strings_of_a_log_that_attacks(open_page: OpenPage, tmp_path: Path) 
     assert "\x1b" not in page.text("body")
     assert page.find("#unknown").is_displayed()
     assert not page.run(r"return /[\u202e\u2028\u0007]/.test(document.body.innerText)")
+
+
+def test_the_stability_of_the_range_is_drawn_by_kind_and_a_bar_leads_to_its_time(
+    open_page: OpenPage, sample: Path
+) -> None:
+    page = open_page(sample)
+    page.run("document.querySelector('[data-tab=stability]').click()")
+    kinds = page.run("return history.stability.kinds.map((kind) => [kind.kind, kind.level, kind.spans])")
+    drawn = page.run("return [...document.querySelectorAll('#list canvas')].map((one) => one.ariaLabel)")
+    assert [label.partition(" by ")[0] for label in drawn] == [kind for kind, _, _ in kinds]
+    counts = {kind: [sum(span[at] for span in spans) for at in (1, 2)] for kind, _, spans in kinds}
+    found = kraftlake.open(DIRECTORY).stability().counts
+    assert counts == {one.kind.replace("_", " "): [one.count, one.orderly] for one in found}
+    assert drawn[3] == "unclean elections by 5 s: 51, 0 orderly; unusual in 4"
+    before = page.offset
+    page.run(
+        "const canvas = document.querySelector('#list canvas'), box = canvas.getBoundingClientRect();"
+        "canvas.dispatchEvent(new MouseEvent('click', { clientX: box.left + box.width / 2, bubbles: true }))"
+    )
+    ActionChains(page.browser).pause(0.1).perform()
+    size, first, count = page.run("return [history.stability.size, history.stability.first, history.stability.count]")
+    time = page.run("return history.times[history.at]")
+    assert page.offset < before
+    assert first + count // 2 * size <= time < first + (count // 2 + 1) * size

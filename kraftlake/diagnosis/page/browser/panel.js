@@ -31,6 +31,8 @@ class Panel {
         this.onSelect(-1, -1);
       });
     }
+    this.bars = new StabilityBars(history, onMove);
+    this.tabs[2].hidden = !history.stability;
     const outages = history.outages.length;
     this.tabs[1].textContent = outages ? `Outages (${grouped(outages)})` : "Outages";
   }
@@ -44,6 +46,7 @@ class Panel {
     }
     if (selected) this._showThing(moment, topic, row);
     else if (this.tab === "outages") this._showOutages(moment);
+    else if (this.tab === "stability") this._showStability(moment);
     else this._fill(this._newest(moment), moment, "Nothing has happened yet.");
   }
 
@@ -130,6 +133,12 @@ class Panel {
     this.waiting = null;
     if (!made.length) made.push(element("li", "nothing", "No partition was offline in this range."));
     this.list.replaceChildren(...made);
+  }
+
+  _showStability(moment) {
+    this.waiting = null;
+    this.list.replaceChildren(...this.bars.items);
+    this.bars.draw(moment);
   }
 
   // Lists events, which an iterator gives: some of them at once, more when those are scrolled through.

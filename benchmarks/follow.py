@@ -30,7 +30,9 @@ from benchmarks.processes import as_installed
 from kraftlake.generate.lake import generate_lake
 from kraftlake.generate.plan import Plan
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.records.batch import RecordBatch
 from kraftlake.records.metadata_records import NoOpRecord
+from kraftlake.records.serde import ApiMessageAndVersion
 from tests.server.fake_clusters import FakeCluster
 
 PLAN = Plan(topics=84, partitions=12, records=4_000)
@@ -69,9 +71,9 @@ def idle(clusters: list[FakeCluster]) -> None:
 
 def hour(cluster: FakeCluster) -> None:
     """Commit what an idle controller commits within an hour."""
-    now = time.time_ns() // 1_000_000
-    for number in range(_HOUR):
-        cluster.append(NoOpRecord(), timestamp=now + number)
+    now, end, epoch = time.time_ns() // 1_000_000, cluster.end_offset, cluster.model.epoch
+    no_op = [ApiMessageAndVersion(NoOpRecord(), 0)]
+    cluster.add([RecordBatch.of(end + number, epoch, now + number, no_op) for number in range(_HOUR)])
 
 
 @attrs.frozen

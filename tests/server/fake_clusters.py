@@ -58,7 +58,7 @@ class FakeCluster(FakeQuorum):
         self.cluster_id = cluster_id
         self.dead = False
         self._grown = threading.Condition()
-        self._add(batches)
+        self.add(batches)
 
     @property
     def bootstrap(self) -> str:
@@ -72,7 +72,7 @@ class FakeCluster(FakeQuorum):
         """Commit a batch of records of one version."""
         values = [ApiMessageAndVersion(record, version) for record in records]
         now = time.time_ns() // 1_000_000 if timestamp is None else timestamp
-        self._add([RecordBatch.of(self.end_offset, self.model.epoch, now, values)])
+        self.add([RecordBatch.of(self.end_offset, self.model.epoch, now, values)])
 
     def delete_log_and_go_on(self) -> None:
         """Commit two batches, and delete all before the second of them."""
@@ -82,7 +82,8 @@ class FakeCluster(FakeQuorum):
         self.model.snapshot = OffsetAndEpoch(offset=start, epoch=self.model.epoch)
         self.model.log_start_offset = start
 
-    def _add(self, batches: Sequence[RecordBatch]) -> None:
+    def add(self, batches: Sequence[RecordBatch]) -> None:
+        """Commit batches."""
         with self._grown:
             self.model.add(raw for batch in batches for raw in split_batches(encode_batch(batch)))  # type: ignore[attr-defined]
             self._grown.notify_all()

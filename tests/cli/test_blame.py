@@ -165,3 +165,23 @@ def test_lines_without_a_zone_need_one() -> None:
     told = fault("blame", LOG, "topic/t-0", "--authorizer-log", BY[3], code=2)
     assert "state no time zone: give that of its node with --log-tz" in told
     assert told.endswith("(10 requests of them with a change that no other one can have made fit with --log-tz UTC).")
+
+
+def test_an_audit_file_shows_the_user_behind_a_tool(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    audit.write_text('{"ts":"2026-11-29T19:02:33.6Z","user":{"name":"jane"},"did":"made","on":"t-0"}\n', "utf-8")
+    pairs = ("time=ts", "principal=user.name", "request=did", "resource=on", "CreateTopics=made")
+    mapped = [word for pair in pairs for word in ("--audit-map", pair)]
+    shown = lines("blame", LOG, "topic/t-0", *BY, "--audit", audit, *mapped)
+    assert [line.strip() for line in shown[2:]] == [
+        "by User:alice from 127.0.0.1, CreateTopics", "audit: by jane, CreateTopics",
+    ]  # fmt: skip
+    told = fault("blame", LOG, "topic/t-0", "--audit", audit, *mapped[:-2], code=2)
+    assert told.endswith("did has 'made'; say which of them is which, as in --audit-map CreateTopics=WORD.")
+
+
+def test_lines_of_another_time_are_refused() -> None:
+    told = fault("blame", DIRECTORY, "topic/t-3-dj5", *BY, code=2)
+    assert told.startswith(
+        "No line is of the time of __cluster_metadata-0: the lines are of 2026-11-29 19:02:26.456Z to "
+    )

@@ -17,8 +17,9 @@ from kraftlake.diagnosis.attribution.witnesses import Witnesses
 from kraftlake.replay.queries.source import LogSource
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import EPOCH, iso
-from kraftlake.runtime.words import counted, in_words
+from kraftlake.runtime.words import counted, duration, in_words
 
+_A_MINUTE: Final = 60_000
 _CLOCK_UNKNOWN: Final = (
     "the line names no resource, and its clock may be another one: it is of no active controller, and fewer than three "
     "pairs of a request and a record belong to nothing else"
@@ -161,7 +162,9 @@ def _times(log: NodeLog) -> str:
     if not clock.pairs:
         return f"its clock is {'that' if log.leads else 'taken for that'} of the records"
     order = "after" if clock.difference >= 0 else "before"
-    return f"records come {abs(clock.difference) / 1000:.3f} s {order} their lines, by {counted(clock.pairs, 'pair')}"
+    length = abs(clock.difference)
+    words = f"{length / 1000:.3f} s" if length < _A_MINUTE else duration(length)
+    return f"records come {words} {order} their lines, by {counted(clock.pairs, 'pair')}"
 
 
 def _check_times(logs: Sequence[NodeLog], times: Sequence[int], name: str) -> None:

@@ -105,8 +105,9 @@ def _check_matches(reading: _Reading, fields: Mapping[str, str]) -> None:
     for name, at in fields.items():
         if not reading.found[name]:
             raise UsageError(
-                f"--audit-map {name}={at} matches none of the {counted(reading.entries, 'entry', 'entries')} of "
-                f"{path}: give the path of a field that they have, with dots between keys."
+                f"--audit-map {name}={at} matches no entry of {path}, which has "
+                f"{counted(reading.entries, 'entry', 'entries')}: give the path of a field that they have, with dots "
+                "between keys."
             )
     if not lines.ends:
         raise UsageError(

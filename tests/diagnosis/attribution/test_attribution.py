@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, timedelta, timezone
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -174,7 +175,7 @@ def test_a_clock_that_is_behind_is_estimated(tmp_path: Path) -> None:
     found = attribution(
         opened, tmp_path, [*lines, line("07:44:46,250", "User:s", *ALTER), line(CLOCK, "User:b", *ALTER)]
     )
-    assert [note.split("; ")[1] for note in found.notes()] == ["records come 90.006 s after their lines, by 4 pairs"]
+    assert [note.split("; ")[1] for note in found.notes()] == ["records come 1 min 30 s after their lines, by 4 pairs"]
     of_scram = found.of(4).authorizer
     assert of_scram is not None
     assert of_scram.named is not None
@@ -192,6 +193,16 @@ def test_a_zone_that_is_not_stated_is_asked_for_with_the_one_that_fits(tmp_path:
     found = attribution(opened, tmp_path, lines, timezone(timedelta(hours=2))).of(0).authorizer
     assert found is not None
     assert found.named is not None
+
+
+def test_lines_of_an_hour_that_comes_twice_are_left_out(tmp_path: Path) -> None:
+    twice = line(CLOCK).replace("2026-11-21 07", "2026-10-25 02")
+    opened = source(tmp_path, log.topic(1, "x"))
+    berlin = [line(CLOCK).replace(" 07:", " 08:"), twice]
+    (tmp_path / "lines").write_text("".join(f"{one}\n" for one in berlin), "utf-8")
+    witnesses = Witnesses(authorizer_logs=(str(tmp_path / "lines"),), log_zone=ZoneInfo("Europe/Berlin"))
+    (note,) = Attribution(opened, witnesses).notes()
+    assert note.endswith("left out: 1 line of an hour that clocks in Europe/Berlin show twice or never")
 
 
 def test_lines_of_another_day_are_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 import kraftlake
-from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch import RecordBatch, encode_batch
 from tests.cli.made_logs import directory_of
 from tests.cli.running import DIRECTORY, ROOT
 from tests.records.foreign.made_schemas import encoded, frame
@@ -62,3 +63,15 @@ def _batches(values: tuple[bytes, ...]) -> list[RecordBatch]:
             between = attrs.evolve(made[-1], base_offset=made[-1].last_offset + 1, values=values, timestamps=times)
             made.append(attrs.evolve(between, control=False, control_types=()))
     return made
+
+
+def with_foreign_snapshot(folder: Path) -> Path:
+    """A copy of the sample's directory whose newest snapshot has foreign records, as a fork writes them."""
+    shutil.copytree(DIRECTORY.parent, folder)
+    snapshot = max((folder / DIRECTORY.name).glob("*.checkpoint"))
+    header, content, footer = kraftlake.open(snapshot).batches()
+    values = (*content.values, *(value_of(*record) for record in RECORDS))
+    content = attrs.evolve(content, values=values, timestamps=(content.timestamp,) * len(values))
+    footer = attrs.evolve(footer, base_offset=content.last_offset + 1)
+    snapshot.write_bytes(b"".join(bytes(encode_batch(batch)) for batch in (header, content, footer)))
+    return folder / DIRECTORY.name

@@ -16,8 +16,8 @@ import kraftlake
 from kraftlake.records.foreign.registered import FOREIGN_RECORDS
 from kraftlake.records.metadata_records import NoOpRecord
 from tests.cli.made_logs import batch_of, directory_of
-from tests.cli.running import fault, process, run, run_json
-from tests.foreign_logs import AUTOMQ, SECRET, foreign_log, plain_log, value_of
+from tests.cli.running import DIRECTORY, fault, process, run, run_json
+from tests.foreign_logs import AUTOMQ, SECRET, foreign_log, plain_log, value_of, with_foreign_snapshot
 
 SCHEMAS = ("--schemas", AUTOMQ)
 
@@ -64,6 +64,18 @@ def test_a_lake_and_its_tables_answer_the_same(lakes: tuple[Path, Path]) -> None
         assert shown[0] == shown[1]
     assert run_json("verify", lakes[0], *SCHEMAS)["sound"] is True
     assert run_json("log", lakes[0], *SCHEMAS, "--type", "range", "--limit", 1)["data"]["endOffset"] == 9
+
+
+def test_a_snapshot_with_foreign_records_gives_the_same_image(tmp_path: Path) -> None:
+    log = with_foreign_snapshot(tmp_path / "log")
+    snapshot = max(log.glob("*.checkpoint"))
+    assert run("image", snapshot, *SCHEMAS, "--json").stdout == run("image", DIRECTORY / snapshot.name, "--json").stdout
+    assert "is not known to this release" in fault("image", snapshot)
+    assert run_json("verify", log, *SCHEMAS)["sound"] is True
+    run("import", log, tmp_path / "lake", *SCHEMAS)
+    for at in (4592, 5000):
+        shown = run("image", tmp_path / "lake", *SCHEMAS, "--at", at, "--json").stdout
+        assert shown == run("image", DIRECTORY, "--at", at, "--json").stdout
 
 
 def test_records_are_shown_with_their_fields_and_without_their_texts(logs: tuple[Path, Path]) -> None:

@@ -209,7 +209,10 @@ class Call:
             if offset is None or not str(getattr(fault, "file", ".log")).endswith(".log"):
                 raise  # of a snapshot, or of a lake's own files: nothing passes over those
             way_out = f"{before.format(offset - 1)}, and " if before and offset > 0 else ""
-            raise click.ClickException(f"{str(fault).rstrip('.')}. {way_out}--lenient goes on without it.") from None
+            fork = "; --schemas declares a fork's types" if isinstance(fault, UnknownRecordError) else ""
+            raise click.ClickException(
+                f"{str(fault).rstrip('.')}. {way_out}--lenient goes on without it{fork}."
+            ) from None
 
     def warn_past_end(self, source: Source, at: int | datetime | LogTime | None) -> None:
         """Warn where the time of an image is after the last batch: the log does not reach that time."""

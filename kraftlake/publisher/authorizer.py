@@ -110,6 +110,10 @@ class StandardAuthorizer(MetadataPublisher):
         authorizer.ready = True
         return authorizer
 
+    def among(self, acls: Iterable[tuple[Uuid, StandardAcl]]) -> StandardAuthorizer:
+        """Return an authorizer of the same settings that knows only these ACLs."""
+        return StandardAuthorizer.of(acls, self._config)
+
     def authorize(self, principal: str, host: str, action: Action) -> Decision:
         """Decide whether `principal` (`Type:name`) is allowed the action from `host`, an IP address.
 

@@ -98,6 +98,8 @@ def test_a_properties_file_names_super_users_and_whether_everyone_is_allowed(tmp
     assert open_to_all.stdout == "allowed: topic foo has no ACL\n"
     assert "there is no topic foo at offset 2" in open_to_all.stderr
     assert run("can", nothing, "User:x", "read", "topic", "foo", code=3).stdout == "denied: topic foo has no ACL\n"
+    file.write_text("authorizer.class.name=org.example.Ranger\n")
+    assert "there is only org.apache.kafka" in fault("can", DIRECTORY, *WRITE, "--config", file, code=2)
     file.write_text("super.users=\\uZZ\n")
     assert "is no properties file" in fault("can", DIRECTORY, *WRITE, "--config", file, code=2)
     assert "can't be read" in fault("can", DIRECTORY, *WRITE, "--config", tmp_path / "none", code=2)
@@ -116,6 +118,7 @@ def test_a_log_without_acls_says_so(tmp_path: Path) -> None:
         (("User:alice", "write", "group", "g"), "'write' is no operation on a group: a group has read,"),
         (("User:alice", "read", "topik", "a"), "did you mean topic?"),
         (("User:alice", "read", "topic"), "Name the topic after `read topic`"),
+        (("User:alice",), "image SOURCE --principal User:alice has all its ACLs"),
         (("User:alice", "read"), "Ask PRINCIPAL OPERATION RESOURCE [NAME]"),
         (("--who", "read", "topic", "a", "b"), "Ask OPERATION RESOURCE [NAME]"),
         (("--who", "--why", "read", "topic", "a"), "--who lists principals"),

@@ -117,7 +117,8 @@ def _asked(words: tuple[str, ...], host: str | None, *, who: bool) -> _Asked:
 
     least = 2 if who else 3
     if not least <= len(words) <= least + 1:
-        raise click.UsageError(f"Ask {_WHO_FORM if who else _FORM}, not {' '.join(words)!r}.")
+        acls = f"; image SOURCE --principal {words[0]} has all its ACLs" if len(words) == 1 and not who else ""
+        raise click.UsageError(f"Ask {_WHO_FORM if who else _FORM}, not {' '.join(words)!r}{acls}.")
     try:
         principal = "" if who else checked_principal(words[0])
         question = Question.parse(*words[0 if who else 1 :])

@@ -16,7 +16,6 @@ from kraftlake.image.kafka_names import AclPermissionType
 from kraftlake.publisher.acl_cache import WILDCARD
 from kraftlake.publisher.authorizer import (
     WILDCARD_PRINCIPAL,
-    AuthorizerConfig,
     Decision,
     StandardAuthorizer,
     is_of_host,
@@ -24,6 +23,8 @@ from kraftlake.publisher.authorizer import (
     is_of_principal,
 )
 from kraftlake.records.uuid import Uuid
+
+_Item = tuple[Uuid, StandardAcl]
 
 
 class Effect(Enum):
@@ -125,15 +126,18 @@ def access_of(authorizer: StandardAuthorizer, principal: str, question: Question
             principal=principal, question=question, host=host, decision=authorizer.authorize(principal, host, action)
         )
     general = authorizer.authorize(principal, ANY_OTHER, action)
-    concerned = (
-        acl.host
-        for _, acl in authorizer.acls_of(action)
-        if is_of_principal(acl, principal) and is_of_operation(acl, question.operation)
-    )
+    found = [*authorizer.acls_of(action)]
+    concerned: dict[str, list[_Item]] = {}
+    for item in found:
+        if is_of_principal(item[1], principal) and is_of_operation(item[1], question.operation):
+            concerned.setdefault(item[1].host, []).append(item)
+    of_many = [item for host, items in concerned.items() if host == WILDCARD or "/" in host for item in items]
     allowed = {WILDCARD: general.allowed}
     exceptions = []
     for region in host_regions(concerned):
-        decision = authorizer.authorize(principal, region.host, action)
+        # by the ACLs of this host: there may be as many hosts as ACLs; one ACL says that the resource has some
+        few = authorizer.among([*found[:1], *of_many, *concerned.get(region.host, ())])
+        decision = few.authorize(principal, region.host, action)
         allowed[region.pattern] = decision.allowed
         if decision.allowed != allowed[region.within]:
             exceptions.append(HostAnswer(region=region, decision=decision))
@@ -169,14 +173,13 @@ def who_may(authorizer: StandardAuthorizer, question: Question, host: str | None
     named, and the super users. Where all others may, the list has those that may not, too.
     """
     others = access_of(authorizer, WILDCARD_PRINCIPAL, question, host)
-    of_all: list[tuple[Uuid, StandardAcl]] = []
-    named: dict[str, list[tuple[Uuid, StandardAcl]]] = {principal: [] for principal in authorizer.super_users}
-    for acl_id, acl in authorizer.acls_of(question.action):
-        of_one = of_all if acl.principal == WILDCARD_PRINCIPAL else named.setdefault(acl.principal, [])
-        of_one.append((acl_id, acl))
-    config = AuthorizerConfig(super_users=authorizer.super_users)
+    of_all: list[_Item] = []
+    named: dict[str, list[_Item]] = {principal: [] for principal in authorizer.super_users}
+    for item in authorizer.acls_of(question.action):
+        of_one = of_all if item[1].principal == WILDCARD_PRINCIPAL else named.setdefault(item[1].principal, [])
+        of_one.append(item)
     found = [  # each by its own ACLs: there may be as many principals as ACLs
-        access_of(StandardAuthorizer.of([*of_all, *acls], config), principal, question, host)
+        access_of(authorizer.among([*of_all, *acls]), principal, question, host)
         for principal, acls in sorted(named.items())
     ]
     if others.allowed or others.exceptions:

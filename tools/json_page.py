@@ -73,6 +73,12 @@ _UPGRADE = (
     "`metadata_version_too_high`, `zookeeper_broker`, `zookeeper_migration`, `unsupported_feature`, `refused_config`, "
     "`dropped_config`; `record` is null where the log has none."
 )
+_REMOVAL = (
+    "One object: the `replicas` of the broker, how many it `leads`, those of `internal` topics, their number by "
+    "directory; the partitions that its loss takes `offline` or `underMinIsr`; the `moves` with all replicas of each "
+    "partition, and whether they are `proved`: the controller has `refused` none, none is `stuck` without a broker to "
+    "go to, `left` on it, or `harmed` (offline or under its minimum) after them. `fewerRacks` are in fewer racks then."
+)
 _REPLAY = "A line for each transition, and last a summary ([the keys](../replay.md#for-programs))."
 _CHANGES = (
     "One object: the epoch of the claim, the last offset, and a result for each thing, with the controller's error "
@@ -98,6 +104,7 @@ COMMANDS = (
     ("quorum DIRECTORY…", "quorum L", "One object: the nodes, and whether they can elect a leader."),
     ("what-if SOURCE", "what-if L --at-offset 401 --lose-broker 3", _WHAT_IF),
     ("verify SOURCE", "verify L", "One object: what was checked, and the problems."),
+    ("removal-check SOURCE", "removal-check L --broker 3 --at-offset 4592", _REMOVAL),
     ("upgrade-check SOURCE", "upgrade-check L --metadata-version 34", _UPGRADE),
     ("ls SOURCE PATH", "ls L /image/topics/byName --at-offset 458", "A line for each node."),
     ("cat SOURCE PATH", "cat L /image/topics/byName/fixed-a/0 --at-offset 458", "A line for each node and value."),

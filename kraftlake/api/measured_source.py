@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kraftlake.api.attributed import AttributedSource
-from kraftlake.runtime.arguments import several, text
+from kraftlake.runtime.arguments import several, text, whole
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.moments import Moment, moment_of
 from kraftlake.runtime.name_patterns import matches
 
 if TYPE_CHECKING:
     from kraftlake.diagnosis.availability.availability import Availability
+    from kraftlake.diagnosis.removal.removal_check import RemovalCheck
     from kraftlake.diagnosis.stability.stability import Stability
     from kraftlake.diagnosis.upgrade.upgrade_check import UpgradeCheck
 
@@ -81,3 +82,13 @@ class MeasuredSource(AttributedSource):
 
         target = Target.of(release=release, metadata_version=metadata_version, kraft_version=kraft_version)
         return check_upgrade(self, target, self.offset_at(at), lenient=lenient)
+
+    def removal_check(self, broker: int, at: Moment | None = None, *, lenient: bool = False) -> RemovalCheck:
+        """What lies on a broker at a moment, what its loss takes, and moves that empty it: `kraftlake removal-check`.
+
+        Nothing is written. Raises NoSuchThingError for a broker that is not registered then, else as `image`.
+        """
+        from kraftlake.diagnosis.removal.removal_check import check_removal
+
+        replay = self.replay(at, lenient=lenient)
+        return check_removal(replay.image, replay.quorum, whole(broker, "a broker's id", least=0))

@@ -14,7 +14,7 @@ _SECTIONS = {
     "What do you want to know?": (
         "doctor", "image", "log", "diff", "drift", "events", "watch", "blame", "can", "effective", "bisect",
         "availability", "stability", "page", "what-if", "shell", "ls", "cat", "local-changes", "replay", "metrics",
-        "sql", "quorum", "verify", "upgrade-check", "mcp",
+        "sql", "quorum", "verify", "upgrade-check", "removal-check", "mcp",
     ),
     "Bring a log in, take a snapshot out": (
         "import", "follow", "export", "bundle", "translate", "restore", "recreate", "undo",

@@ -127,6 +127,7 @@ LISTINGS = {
     "metrics": Listing(("metrics", DIRECTORY, "--at", 4592), counts),
     "sql": Listing(("sql", DIRECTORY, "SELECT * FROM events AS e WHERE e.offset < 300")),
     "quorum": Listing(("quorum", DIRECTORY), under("nodes")),
+    "removal-check": Listing(("removal-check", DIRECTORY, "--broker", 3, "--at", 4592), under("moves"), code=3),
     "upgrade-check": Listing(("upgrade-check", DIRECTORY, "--metadata-version", 34), under("obstacles"), code=3),
     "verify": Listing(("verify", UNSOUND), under("problems"), code=1),
     "doctor": Listing(("doctor", DIRECTORY, "--at", 458), under("findings"), code=3),

@@ -15,6 +15,7 @@ from kraftlake.runtime.words import in_words
 COMMANDS: Final = (
     "doctor", "image", "log", "diff", "drift", "events", "blame", "bisect", "availability", "what-if", "ls", "cat",
     "local-changes", "metrics", "sql", "quorum", "verify", "can", "effective", "stability", "upgrade-check",
+    "removal-check",
 )  # fmt: skip
 """The commands that read sources alone, and answer."""
 _NOT_FOR_AGENTS: Final = frozenset(

@@ -1,0 +1,1 @@
+"""What lies on a broker, what its loss would take, and the moves that empty it."""

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import pack
 from zlib import crc32
 
 from google_crc32c import value as crc32c
 
-from kraftlake.records.batch_header import CONTROL_BIT, CRC_FROM, HEADER, LENGTH_FROM, TRANSACTIONAL_BIT
+from kraftlake.records.batch_header import (
+    APPEND_TIME_BIT,
+    COMPRESSIONS,
+    CONTROL_BIT,
+    CRC_FROM,
+    HEADER,
+    LENGTH_FROM,
+    TRANSACTIONAL_BIT,
+)
+from kraftlake.records.compression import compress
 from kraftlake.records.varint import varint
 
 _HORIZON_BIT = 0x40
@@ -25,7 +35,23 @@ def batch(
     """One batch; `times` are the records' timestamps, `epoch` and `sequence` an idempotent producer's, `key` of all."""
     times = times or (1000,) * len(values)
     first = sequence if sequence is not None else -1 if producer < 0 else 0
-    return _batch(list(values), times, (producer, epoch, first), TRANSACTIONAL_BIT if transactional else 0, key=key)
+    records = [(key, value) for value in values]
+    return _batch(records, times, (producer, epoch, first), TRANSACTIONAL_BIT if transactional else 0)
+
+
+def keyed(
+    *records: tuple[bytes | None, bytes | None],
+    times: tuple[int, ...] = (),
+    producer: int = -1,
+    transactional: bool = False,
+    sequence: int = -1,
+    codec: str = "none",
+    append_time: bool = False,
+) -> bytes:
+    """One batch of keys and values, either of which may be None; `codec` is its compression."""
+    times = times or (1000,) * len(records)
+    attributes = COMPRESSIONS.index(codec) | APPEND_TIME_BIT * append_time | TRANSACTIONAL_BIT * transactional
+    return _batch(records, times, (producer, 0, sequence), attributes, codec=codec)
 
 
 def marker(
@@ -35,7 +61,7 @@ def marker(
     key = bytes((0, 0, 0, int(commit)))
     value = bytes(2) + coordinator_epoch.to_bytes(4, "big")
     attributes = TRANSACTIONAL_BIT | CONTROL_BIT | (0 if horizon is None else _HORIZON_BIT)
-    return _batch([value], (1000,), (producer, epoch, -1), attributes, key=key, base_time=horizon)
+    return _batch([(key, value)], (1000,), (producer, epoch, -1), attributes, base_time=horizon)
 
 
 def old_message(value: bytes, *, offset: int = 0, magic: int = 1) -> bytes:
@@ -54,24 +80,29 @@ def emptied(data: bytes) -> bytes:
 
 
 def _batch(
-    values: list[bytes],
+    of: Sequence[tuple[bytes | None, bytes | None]],
     times: tuple[int, ...],
     producer: tuple[int, int, int],
     attributes: int,
     *,
-    key: bytes | None = None,
     base_time: int | None = None,
+    codec: str = COMPRESSIONS[0],
 ) -> bytes:
     first_time = times[0] if base_time is None else base_time
     records = b""
-    for delta, (value, time) in enumerate(zip(values, times, strict=True)):
-        keyed = varint(-1) if key is None else varint(len(key)) + key
-        body = b"\0" + varint(time - first_time) + varint(delta) + keyed + varint(len(value)) + value + varint(0)
+    for delta, ((key, value), time) in enumerate(zip(of, times, strict=True)):
+        body = b"\0" + varint(time - first_time) + varint(delta) + _bytes(key) + _bytes(value) + varint(0)
         records += varint(len(body)) + body
+    if codec != COMPRESSIONS[0]:
+        records = compress(codec, records)
     id_, epoch, sequence = producer
     fields = (
-        attributes, len(values) - 1, first_time, max(times), id_, epoch if id_ >= 0 else -1, sequence, len(values),
+        attributes, len(of) - 1, first_time, max(times), id_, epoch if id_ >= 0 else -1, sequence, len(of),
     )  # fmt: skip
     length = HEADER.size - LENGTH_FROM + len(records)
     whole = HEADER.pack(0, length, -1, 2, 0, *fields) + records
     return HEADER.pack(0, length, -1, 2, crc32c(whole[CRC_FROM:]), *fields) + records
+
+
+def _bytes(content: bytes | None) -> bytes:
+    return varint(-1) if content is None else varint(len(content)) + content

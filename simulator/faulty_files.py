@@ -287,6 +287,13 @@ class FaultyFiles:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return file.changed_ms
 
+    def set_modified_ms(self, path: str, time_ms: int) -> None:
+        self.call(WRITE, path)
+        file = self._find(path)
+        if not isinstance(file, _File):
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        file.changed_ms = time_ms
+
     def sync_folder(self, folder: str) -> None:
         self.call(SYNC, folder)
         if self.ignored_syncs not in f"{folder}/":

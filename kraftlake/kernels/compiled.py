@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kraftlake.kernels.batches.batch_walk import *
     from kraftlake.kernels.batches.checksum import *
     from kraftlake.kernels.batches.client_records import *
+    from kraftlake.kernels.batches.compacted_records import *
     from kraftlake.kernels.batches.log_rows import *
     from kraftlake.kernels.batches.partition_values import *
     from kraftlake.kernels.batches.record_values import *

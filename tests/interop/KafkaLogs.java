@@ -10,7 +10,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 import org.apache.kafka.common.Uuid;
@@ -20,16 +22,22 @@ import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.KafkaScheduler;
 import org.apache.kafka.storage.internals.log.BatchMetadata;
+import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.EpochEntry;
+import org.apache.kafka.storage.internals.log.LogCleanerManager;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
+import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.OffsetPosition;
+import org.apache.kafka.storage.internals.log.PreCleanStats;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
 import org.apache.kafka.storage.internals.log.TimestampOffset;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 /**
@@ -66,6 +74,19 @@ public class KafkaLogs {
         }
     }
 
+    /** A time that stands still. */
+    static class At extends Still {
+        final long now;
+
+        At(long now) {
+            this.now = now;
+        }
+
+        public long milliseconds() {
+            return this.now;
+        }
+    }
+
     static Map answer(String[] fields) throws Exception {
         if (fields[0].equals("bench")) {
             return bench(fields);
@@ -81,6 +102,8 @@ public class KafkaLogs {
             List step = (List) steps.next();
             if (step.get(0).equals("lead")) {
                 told.add(lead(log, step));
+            } else if (step.get(0).equals("clean")) {
+                told.add(clean(log, step));
             } else {
                 take(log, step);
             }
@@ -155,6 +178,40 @@ public class KafkaLogs {
             return Long.valueOf(log.appendAsLeader(data, number(step, 2).intValue()).firstOffset());
         } catch (ApiException error) {
             return error.getClass().getSimpleName();
+        }
+    }
+
+    /**
+     * Cleans the log at a time with an offset map of so many slots, as Kafka's cleaner does if it finds it dirty enough.
+     * Returns the offsets from and up to which it could, the clean and the cleanable bytes, and the end of what is clean.
+     */
+    static Object clean(UnifiedLog log, List step) throws Exception {
+        log.updateHighWatermark(log.logEndOffset());
+        Time time = new At(number(step, 1).longValue());
+        ConcurrentHashMap logs = new ConcurrentHashMap();
+        logs.put(log.topicPartition(), log);
+        List folders = new ArrayList();
+        folders.add(log.parentDirFile());
+        LogCleanerManager manager = new LogCleanerManager(folders, logs, new LogDirFailureChannel(1));
+        try {
+            Optional found = manager.grabFilthiestCompactedLog(time, new PreCleanStats());
+            if (!found.isPresent()) {
+                return "clean enough";
+            }
+            LogToClean dirty = (LogToClean) found.get();
+            Cleaner cleaner = new Cleaner(0, new SkimpyOffsetMap(24 * number(step, 2).intValue()), 65536, 1048576, 0.9,
+                new Throttler(1e12, 300L, "cleaner-io", "bytes", time), time, new Consumer() {
+                    public void accept(Object partition) {
+                    }
+                });
+            long end = ((Long) ((Map.Entry) cleaner.clean(dirty)).getKey()).longValue();
+            manager.doneCleaning(log.topicPartition(), log.parentDirFile(), end);
+            List told = list(dirty.firstDirtyOffset(), dirty.firstUncleanableOffset());
+            told.addAll(list(dirty.cleanBytes(), dirty.cleanableBytes()));
+            told.add(Long.valueOf(end));
+            return told;
+        } finally {
+            manager.removeMetrics();
         }
     }
 

@@ -59,6 +59,13 @@ class LogConfig:
         """Whether only compaction removes records, not age, size or a request."""
         return COMPACT in self.cleanup_policy and DELETE not in self.cleanup_policy
 
+    @property
+    def max_segment_ms(self) -> int:
+        """The age at which a segment is rolled: what has to be compacted in time must not stay in the active one."""
+        if COMPACT in self.cleanup_policy and self.max_compaction_lag_ms > 0:
+            return min(self.max_compaction_lag_ms, self.segment_ms)
+        return self.segment_ms
+
     def overridden(self, configs: Mapping[str, str]) -> LogConfig:
         """Return this configuration overridden by a topic's configs; configs without a field here are ignored.
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_values import AbortedTransaction
 
-_ABORT, _COMMIT = 0, 1
+ABORT, COMMIT = 0, 1
+"""The control types of the markers that end a transaction."""
 
 
 class EndedTransaction(NamedTuple):
@@ -52,7 +53,7 @@ class Transactions:
                 going = sorted((first, id_) for id_, first in self._open.items())
             if batch.control:
                 kind = batch.control_type()
-                if kind in (_ABORT, _COMMIT) and batch.producer_id in self._open:
+                if kind in (ABORT, COMMIT) and batch.producer_id in self._open:
                     ended.append((kind, self._open.pop(batch.producer_id), batch))
             elif batch.producer_id not in self._open:
                 self._open[batch.producer_id] = batch.base_offset
@@ -64,7 +65,7 @@ class Transactions:
             stable = next(others, marker.last_offset + 1)
             going.remove((first, marker.producer_id))
             self._undecided.append((first, marker.base_offset))
-            if kind == _ABORT:
+            if kind == ABORT:
                 aborted.append(EndedTransaction(marker.producer_id, first, marker.base_offset, stable))
         self._aborted += aborted
         return aborted
@@ -93,6 +94,11 @@ class Transactions:
             if of.last_offset >= start and of.first_offset < end
         ]
         return tuple(AbortedTransaction(id_, first) for first, id_ in sorted(found))
+
+    def replace_aborted(self, start: int, end: int, aborted: Iterable[EndedTransaction]) -> None:
+        """Replace the aborted transactions whose markers are in [start, end)."""
+        others = [of for of in self._aborted if not start <= of.last_offset < end]
+        self._aborted = sorted([*others, *aborted], key=lambda of: of.last_offset)
 
     def forget_below(self, offset: int) -> None:
         """Forget the aborted transactions whose records are all below the log start offset."""

@@ -32,6 +32,9 @@ from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.runtime.clock import Clock
 
 DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+"""The suffixes of segments that a cleaner exchanges: incomplete ones with the first, complete with the second."""
 
 
 @attrs.define(eq=False, repr=False, weakref_slot=False)
@@ -39,8 +42,7 @@ class DiskPartitionLog(PartitionLog):
     """A `PartitionLog` of segments in a folder; `load_log` opens one.
 
     Appended records survive the process, and, below `recovery_point`, a power cut. Segments are rolled and deleted as
-    in Kafka, except that a follower's append may continue in a new segment. The log is not compacted here: a follower
-    copies the records of a compacting leader.
+    in Kafka, except that a follower's append may continue in a new segment. `logs/cleaning` compacts the log.
     """
 
     folder: str = attrs.field(kw_only=True)
@@ -53,6 +55,10 @@ class DiskPartitionLog(PartitionLog):
     """The offset up to which the log is durable."""
     on_lowered: Callable[[], None] = attrs.field(default=lambda: None, init=False)
     """Writes the checkpoints, because the recovery point or the log start offset is now below their values."""
+    on_cut: Callable[[int], None] = attrs.field(default=lambda _: None, init=False)
+    """Gets the offset from which on records are removed, before they are."""
+    cuts: int = attrs.field(default=0, init=False)
+    """How often records at the end were removed: what was read of the log before may not be in it."""
     snapshots: ProducerSnapshots = attrs.field(init=False)
     _doomed: list[tuple[int, str]] = attrs.field(factory=list, init=False)
     """Files to delete, each with its time of deletion (epoch ms)."""
@@ -189,7 +195,7 @@ class DiskPartitionLog(PartitionLog):
 
     def begin_segment(self, base_offset: int) -> LogSegment:
         """Add an empty segment."""
-        jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        jitter = min(self.config.segment_jitter_ms, self.config.max_segment_ms)
         segment = LogSegment(
             files=self.files,
             folder=self.folder,
@@ -235,6 +241,8 @@ class DiskPartitionLog(PartitionLog):
         return latest
 
     def _cut(self, offset: int) -> None:
+        self.cuts += 1
+        self.on_cut(offset)
         self._lower(offset)
         self.remove_after(self.segments[self.segment_at(offset)])
         self.active.truncate_to(offset, self.clock.milliseconds())
@@ -276,6 +284,8 @@ class DiskPartitionLog(PartitionLog):
         self.note_producers(end)
 
     def _restart(self, offset: int) -> None:
+        self.cuts += 1
+        self.on_cut(offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.on_lowered()
         self._remove(self.segments[::-1])
@@ -301,7 +311,7 @@ class DiskPartitionLog(PartitionLog):
                 break
             below_start = after is not None and after <= self.log_start_offset
             too_large = excess >= segment.size
-            too_old = 0 <= config.retention_ms < now - self._age_of(segment)
+            too_old = 0 <= config.retention_ms < now - self.age_of(segment)
             if not below_start and not (self._deletes and (too_large or too_old)):
                 break
             excess -= segment.size
@@ -320,7 +330,7 @@ class DiskPartitionLog(PartitionLog):
     def _deletes(self) -> bool:
         return DELETE in self.config.cleanup_policy or COMPACT not in self.config.cleanup_policy
 
-    def _age_of(self, segment: LogSegment) -> int:
+    def age_of(self, segment: LogSegment) -> int:
         """Return a segment's largest timestamp, or the modification time of its file."""
         return (
             segment.largest_timestamp if segment.largest_timestamp >= 0 else self.files.modified_ms(segment.path(LOG))
@@ -333,6 +343,14 @@ class DiskPartitionLog(PartitionLog):
     def _remove(self, segments: Sequence[LogSegment]) -> None:
         """Remove segments from the log, durably; their files are deleted later, since a reader may use them."""
         gone = {segment.base_offset for segment in segments}
+        self._set_aside(segments)
+        self.segments = [segment for segment in self.segments if segment.base_offset not in gone]
+        self.snapshots.delete([offset for offset in self.snapshots.offsets if offset in gone])
+        if gone:
+            self.files.sync_folder(self.folder)
+
+    def _set_aside(self, segments: Sequence[LogSegment]) -> None:
+        """Rename the files of segments, which are deleted later."""
         due = self.clock.milliseconds() + self.config.file_delete_delay_ms
         for segment in list(segments):
             segment.close()
@@ -340,10 +358,39 @@ class DiskPartitionLog(PartitionLog):
                 if self.files.exists(path):
                     self.files.rename(path, path + DELETED)
                     self._doomed.append((due, path + DELETED))
-        self.segments = [segment for segment in self.segments if segment.base_offset not in gone]
+
+    def aborted_between(self, start: int, end: int) -> list[EndedTransaction]:
+        """The aborted transactions with records below `end` whose markers are in the segment of `start` or behind it.
+
+        Source: org.apache.kafka.storage.internals.log.LocalLog.collectAbortedTransactions.
+        """
+        return [
+            ended
+            for segment in self.segments[self.segment_at(start) :]
+            for ended in segment.aborted()
+            if ended.last_offset >= self.log_start_offset and ended.first_offset < end
+        ]
+
+    def replace_segments(self, old: Sequence[LogSegment]) -> None:
+        """Put a cleaned segment in place of consecutive ones; its durable files have the first one's name and CLEANED.
+
+        A crash leaves the old segments, or the new one: `load_log` finishes or undoes the exchange. Source:
+        org.apache.kafka.storage.internals.log.LocalLog.replaceSegments.
+        """
+        base, first = old[0].base_offset, self.segments.index(old[0])
+        new = [path for path in map(old[0].path, SUFFIXES) if self.files.exists(path + CLEANED)]
+        for path in new:
+            self.files.rename(path + CLEANED, path + SWAP)
+        self.files.sync_folder(self.folder)
+        self._set_aside(old)
+        for path in new:
+            self.files.rename(path + SWAP, path)
+        self.files.sync_folder(self.folder)
+        segment = LogSegment(files=self.files, folder=self.folder, base_offset=base, created_ms=old[0].created_ms)
+        self.segments = [*self.segments[:first], segment, *self.segments[first + len(old) :]]
+        gone = {one.base_offset for one in old[1:]}
         self.snapshots.delete([offset for offset in self.snapshots.offsets if offset in gone])
-        if gone:
-            self.files.sync_folder(self.folder)
+        self._transactions.replace_aborted(base, self.segments[first + 1].base_offset, segment.aborted())
 
     def delete_files(self) -> None:
         """Delete the files of removed segments that are due."""

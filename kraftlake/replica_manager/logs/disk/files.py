@@ -79,6 +79,9 @@ class Files(Protocol):
     def modified_ms(self, path: str) -> int:
         """The time of the last change of the content, in epoch ms."""
 
+    def set_modified_ms(self, path: str, time_ms: int) -> None:
+        """Give a file another time of its last change, in epoch ms."""
+
     def sync_folder(self, folder: str) -> None:
         """Make the names in a folder durable."""
 
@@ -133,6 +136,10 @@ class DiskFiles:
     def modified_ms(self, path: str) -> int:
         """The time of the last change of the content, in epoch ms."""
         return Path(path).stat().st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, time_ms: int) -> None:
+        """Give a file another time of its last change, in epoch ms."""
+        os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
     def sync_folder(self, folder: str) -> None:
         """Make the names in a folder durable."""

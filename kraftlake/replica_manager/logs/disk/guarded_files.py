@@ -93,6 +93,10 @@ class GuardedFiles:
         """The time of the last change of the content, in epoch ms."""
         return self.run("read", path, lambda: self._files.modified_ms(path))
 
+    def set_modified_ms(self, path: str, time_ms: int) -> None:
+        """Give a file another time of its last change, in epoch ms."""
+        self.run("written", path, lambda: self._files.set_modified_ms(path, time_ms))
+
     def sync_folder(self, folder: str) -> None:
         """Make the names in a folder durable."""
         self.run("made durable", folder, lambda: self._files.sync_folder(folder))

@@ -26,7 +26,7 @@ from kraftlake.replica_manager.errors import (
     UnexpectedAppendOffsetError,
     UnsupportedForMessageFormatError,
 )
-from kraftlake.replica_manager.logs.disk.disk_log import DELETED, DiskPartitionLog
+from kraftlake.replica_manager.logs.disk.disk_log import CLEANED, DELETED, SWAP, DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import Files
 from kraftlake.replica_manager.logs.disk.log_segment import LOG, LogSegment, batches_in
 from kraftlake.replica_manager.logs.log_config import LogConfig
@@ -40,9 +40,6 @@ _log = get_logger(__name__)
 T = TypeVar("T")
 
 _SEGMENT_FILE: Final = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex)")
-_CLEANED: Final = ".cleaned"
-_SWAP: Final = ".swap"
-"""The suffixes of segments that Kafka's cleaner exchanges: incomplete ones with the first, complete with the second."""
 
 
 @attrs.frozen(kw_only=True)
@@ -165,27 +162,27 @@ def _damage_named(segment: LogSegment) -> Iterator[None]:
 
 
 def _finish_exchanges(files: Files, folder: str) -> None:
-    """Delete files marked for deletion and incomplete files, and finish or undo an exchange by Kafka's cleaner."""
+    """Delete files marked for deletion and incomplete files, and finish or undo an exchange of segments."""
     names = files.names(folder)
-    cleaned = [name for name in names if name.endswith(_CLEANED)]
+    cleaned = [name for name in names if name.endswith(CLEANED)]
     first_cleaned = min((name[:20] for name in cleaned), default="~")
     for name in names:
-        is_torn_swap = name.endswith(_SWAP) and name[:20] >= first_cleaned
+        is_torn_swap = name.endswith(SWAP) and name[:20] >= first_cleaned
         if name.endswith((DELETED, PART)) or name in cleaned or is_torn_swap:
             files.delete(f"{folder}/{name}")
-    swaps = [name for name in files.names(folder) if name.endswith(_SWAP)]
-    logs = sorted(name[:20] for name in swaps if name.endswith(LOG + _SWAP))
+    swaps = [name for name in files.names(folder) if name.endswith(SWAP)]
+    logs = sorted(name[:20] for name in swaps if name.endswith(LOG + SWAP))
     if logs:
         end = _end_of_swap(files, folder, logs[-1])
         for name in files.names(folder):
             if name not in swaps and _SEGMENT_FILE.fullmatch(name) and int(logs[0]) <= int(name[:20]) < end:
                 files.delete(f"{folder}/{name}")
     for name in swaps:
-        files.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(_SWAP)}")
+        files.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(SWAP)}")
 
 
 def _end_of_swap(files: Files, folder: str, base: str) -> int:
-    file = files.open(f"{folder}/{base}{LOG}{_SWAP}")
+    file = files.open(f"{folder}/{base}{LOG}{SWAP}")
     try:
         return max((batch.last_offset + 1 for _, batch in batches_in(file)), default=int(base))
     finally:

@@ -42,7 +42,7 @@ SUFFIXES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 _CHUNK: Final = 64 * 1024
 _CHECKED: Final = 1024 * 1024
 """The number of bytes checked at once."""
-_LARGEST_RELATIVE_OFFSET: Final = (1 << 31) - 1
+LARGEST_RELATIVE_OFFSET: Final = (1 << 31) - 1
 
 
 def batches_in(file: LogFile, position: int = 0) -> Iterator[tuple[int, LogBatch]]:
@@ -81,6 +81,8 @@ class LogSegment:
     base_offset: int
     created_ms: int
     roll_jitter_ms: int = 0
+    mark: str = ""
+    """Stands behind the suffixes of the files' names while the segment is no part of the log."""
     log: LogFile = attrs.field(init=False, repr=False)
     offsets: EntryFile = attrs.field(init=False, repr=False)
     times: EntryFile = attrs.field(init=False, repr=False)
@@ -108,12 +110,24 @@ class LogSegment:
 
     def path(self, suffix: str) -> str:
         """The path of the segment's file with a suffix."""
-        return f"{self.folder}/{file_name(self.base_offset, suffix)}"
+        return f"{self.folder}/{file_name(self.base_offset, suffix)}{self.mark}"
 
     @property
     def size(self) -> int:
         """The size of its batches in bytes."""
         return self.log.size
+
+    @property
+    def file_sizes(self) -> tuple[int, int, int]:
+        """The sizes of the batches, the offset index and the time index in bytes."""
+        return self.size, len(self.offsets) * OFFSET_ENTRY.size, len(self.times) * TIME_ENTRY.size
+
+    @property
+    def first_batch_timestamp(self) -> int | None:
+        """The largest timestamp of its first batch (epoch ms), None for no batch."""
+        if self._first_timestamp is None and self.size:
+            self._first_timestamp = next(batch.max_timestamp for _, batch in batches_in(self.log))
+        return self._first_timestamp
 
     @property
     def is_sound(self) -> bool:
@@ -128,18 +142,17 @@ class LogSegment:
         full = config.segment_index_bytes
         return (
             self.size > config.segment_bytes - run.size
-            or (self.size > 0 and self._waited_ms(run.max_timestamp, now_ms) > config.segment_ms - self.roll_jitter_ms)
+            or (self.size > 0 and self._waited_ms(run.max_timestamp, now_ms) > config.max_segment_ms - self.roll_jitter_ms)
             or len(self.offsets) >= full // OFFSET_ENTRY.size
             or len(self.times) >= full // TIME_ENTRY.size - 1  # the last one is for the segment's end
-            or run.last_offset - self.base_offset > _LARGEST_RELATIVE_OFFSET
+            or run.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
         )
 
     def _waited_ms(self, newest: int, now_ms: int) -> int:
         """Return the segment's age by the records' timestamps, or else by the clock."""
-        if self._first_timestamp is None and self.size:
-            self._first_timestamp = next(batch.max_timestamp for _, batch in batches_in(self.log))
-        if self._first_timestamp is not None and self._first_timestamp >= 0:
-            return newest - self._first_timestamp
+        first = self.first_batch_timestamp
+        if first is not None and first >= 0:
+            return newest - first
         return now_ms - self.created_ms
 
     def append(self, run: BatchRun, index_interval_bytes: int) -> None:
@@ -190,6 +203,11 @@ class LogSegment:
         """The position of the batch that contains `offset`, or of the first one after it; else the end."""
         return next((place for place, _ in self._placed_from(offset)), self.size)
 
+    def indexed_position(self, offset: int) -> int:
+        """The position of the last batch in the offset index that ends at an offset or before it; else 0."""
+        known = self.offsets.up_to(min(offset - self.base_offset, LARGEST_RELATIVE_OFFSET))
+        return self.offsets[known - 1][1] if known else 0
+
     def batches_from(self, offset: int) -> Iterator[LogBatch]:
         """Yield the batch that contains `offset`, or the first one after it, and all later ones."""
         return (batch for _, batch in self._placed_from(offset))
@@ -199,8 +217,7 @@ class LogSegment:
         if self._newest is not None and offset >= self._newest[0]:
             start = self._newest[1]
         else:
-            known = self.offsets.up_to(min(offset - self.base_offset, _LARGEST_RELATIVE_OFFSET))
-            start = self.offsets[known - 1][1] if known else 0
+            start = self.indexed_position(offset)
         return dropwhile(lambda placed: placed[1].last_offset < offset, batches_in(self.log, start))
 
     def batches_with(self, timestamp: int) -> Iterator[LogBatch]:
@@ -284,7 +301,7 @@ class LogSegment:
             self.transactions.truncate(0)
         self.largest_timestamp, self._offset_of_largest, self._unindexed = NO_TIMESTAMP, -1, 0
         self._newest = None
-        offsets = (self.base_offset, self.base_offset + _LARGEST_RELATIVE_OFFSET)
+        offsets = (self.base_offset, self.base_offset + LARGEST_RELATIVE_OFFSET)
         end, size, next_offset, problem = 0, _CHECKED, 0, None
         while problem is None and end < self.size:
             run, problem = find_batches(self.log.read(end, size), expected=next_offset, offsets=offsets)

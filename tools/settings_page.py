@@ -19,9 +19,6 @@ def settings_section() -> str:
         for name, key in keys.items():
             if isinstance(key.use, Ignored):
                 ignored[key.use][kind].append(name)
-            elif isinstance(key.use, Heeded):
-                for value, why in key.use.but.items():
-                    ignored[why][kind].append(f"{name}={value}")
     assert all(key.use in ignored for key in GROUP_CONFIGS.values()), (
         "those of groups have the reason of their brokers'"
     )

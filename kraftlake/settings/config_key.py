@@ -12,7 +12,7 @@ import attrs
 
 from kraftlake.runtime.java_values import parse_boolean, parse_double, parse_integer, split_list, trim
 from kraftlake.settings.checks import Check
-from kraftlake.settings.uses import Heeded, Ignored, Use
+from kraftlake.settings.uses import Ignored, Use
 
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 
@@ -80,13 +80,7 @@ class ConfigKey:
 
     def why_ignored(self, text: str) -> Ignored | None:
         """The reason why a value has no effect here; None if it has one, or is the default."""
-        match self.use:
-            case Ignored() as ignored:
-                return None if self._is_default(text) else ignored
-            case Heeded(but=but):
-                values = [trim(value) for value in text.split(",")] if but else []
-                return next((but[value] for value in values if value in but), None)
-        return None
+        return self.use if isinstance(self.use, Ignored) and not self._is_default(text) else None
 
     def _is_default(self, text: str) -> bool:
         try:

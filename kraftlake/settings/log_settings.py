@@ -12,8 +12,8 @@ from kraftlake.settings.checks import at_least, between, gzip_level, members, on
 from kraftlake.settings.config_key import CLUSTER_WIDE, PER_BROKER, ConfigKey
 from kraftlake.settings.uses import (
     BY_BROKERS,
-    COMPACTION,
-    COMPACTION_ONLY,
+    CLEANER_BUFFERS,
+    CLEANER_THREADS,
     LIVE_BY_ALL_NODES,
     LIVE_BY_BROKERS,
     PREALLOCATION,
@@ -32,23 +32,27 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     ),
     "compression.zstd.level": ConfigKey("INT", "3", between(-131072, 22), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "cordoned.log.dirs": ConfigKey("LIST", "", members(), update=PER_BROKER, use=LIVE_BY_BROKERS),
-    "log.cleaner.backoff.ms": ConfigKey("LONG", "15000", at_least(0), update=CLUSTER_WIDE, use=COMPACTION),
-    "log.cleaner.dedupe.buffer.size": ConfigKey("LONG", "134217728", update=CLUSTER_WIDE, use=COMPACTION),
-    "log.cleaner.delete.retention.ms": ConfigKey("LONG", "86400000", at_least(0), update=CLUSTER_WIDE, use=COMPACTION),
-    "log.cleaner.enable": ConfigKey("BOOLEAN", "true", use=COMPACTION),
-    "log.cleaner.io.buffer.load.factor": ConfigKey("DOUBLE", "0.9", update=CLUSTER_WIDE, use=COMPACTION),
-    "log.cleaner.io.buffer.size": ConfigKey("INT", "524288", at_least(0), update=CLUSTER_WIDE, use=COMPACTION),
+    "log.cleaner.backoff.ms": ConfigKey("LONG", "15000", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
+    "log.cleaner.dedupe.buffer.size": ConfigKey("LONG", "134217728", update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
+    "log.cleaner.delete.retention.ms": ConfigKey(
+        "LONG", "86400000", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
+    ),
+    "log.cleaner.enable": ConfigKey("BOOLEAN", "true", use=BY_BROKERS),
+    "log.cleaner.io.buffer.load.factor": ConfigKey("DOUBLE", "0.9", update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
+    "log.cleaner.io.buffer.size": ConfigKey("INT", "524288", at_least(0), update=CLUSTER_WIDE, use=CLEANER_BUFFERS),
     "log.cleaner.io.max.bytes.per.second": ConfigKey(
-        "DOUBLE", "1.7976931348623157E308", update=CLUSTER_WIDE, use=COMPACTION
+        "DOUBLE", "1.7976931348623157E308", update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
     ),
     "log.cleaner.max.compaction.lag.ms": ConfigKey(
-        "LONG", "9223372036854775807", at_least(1), update=CLUSTER_WIDE, use=COMPACTION
+        "LONG", "9223372036854775807", at_least(1), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
     ),
-    "log.cleaner.min.cleanable.ratio": ConfigKey("DOUBLE", "0.5", between(0, 1), update=CLUSTER_WIDE, use=COMPACTION),
-    "log.cleaner.min.compaction.lag.ms": ConfigKey("LONG", "0", at_least(0), update=CLUSTER_WIDE, use=COMPACTION),
-    "log.cleaner.threads": ConfigKey("INT", "1", at_least(0), update=CLUSTER_WIDE, use=COMPACTION),
+    "log.cleaner.min.cleanable.ratio": ConfigKey(
+        "DOUBLE", "0.5", between(0, 1), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
+    ),
+    "log.cleaner.min.compaction.lag.ms": ConfigKey("LONG", "0", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
+    "log.cleaner.threads": ConfigKey("INT", "1", at_least(0), update=CLUSTER_WIDE, use=CLEANER_THREADS),
     "log.cleanup.policy": ConfigKey(
-        "LIST", "delete", members("compact", "delete"), update=CLUSTER_WIDE, use=COMPACTION_ONLY
+        "LIST", "delete", members("compact", "delete"), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
     ),
     "log.dir": ConfigKey("LIST", "/tmp/kafka-logs", some_members(), use=BY_BROKERS),  # noqa: S108
     "log.dir.failure.timeout.ms": ConfigKey("LONG", "30000", at_least(1), use=BY_BROKERS),

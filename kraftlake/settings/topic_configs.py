@@ -11,8 +11,6 @@ from typing import Final
 from kraftlake.settings.checks import at_least, between, gzip_level, members, one_of, throttled_replicas
 from kraftlake.settings.config_key import ConfigKey
 from kraftlake.settings.uses import (
-    COMPACTION,
-    COMPACTION_ONLY,
     GROUPS,
     LIVE_BY_ALL_NODES,
     LIVE_BY_BROKERS,
@@ -25,7 +23,7 @@ _UNITS_MS: Final = {"hours": 3_600_000, "minutes": 60_000}
 
 TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
     "cleanup.policy": ConfigKey(
-        "LIST", "delete", members("compact", "delete"), synonyms=("log.cleanup.policy",), use=COMPACTION_ONLY
+        "LIST", "delete", members("compact", "delete"), synonyms=("log.cleanup.policy",), use=LIVE_BY_BROKERS
     ),
     "compression.gzip.level": ConfigKey(
         "INT", "-1", gzip_level, synonyms=("compression.gzip.level",), use=LIVE_BY_BROKERS
@@ -44,7 +42,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         "INT", "3", between(-131072, 22), synonyms=("compression.zstd.level",), use=LIVE_BY_BROKERS
     ),
     "delete.retention.ms": ConfigKey(
-        "LONG", "86400000", at_least(0), synonyms=("log.cleaner.delete.retention.ms",), use=COMPACTION
+        "LONG", "86400000", at_least(0), synonyms=("log.cleaner.delete.retention.ms",), use=LIVE_BY_BROKERS
     ),
     "errors.deadletterqueue.group.enable": ConfigKey("BOOLEAN", "false", use=GROUPS),
     "file.delete.delay.ms": ConfigKey(
@@ -73,7 +71,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         "LONG", "-2", at_least(-2), synonyms=("log.local.retention.ms",), use=REMOTE_STORAGE
     ),
     "max.compaction.lag.ms": ConfigKey(
-        "LONG", "9223372036854775807", at_least(1), synonyms=("log.cleaner.max.compaction.lag.ms",), use=COMPACTION
+        "LONG", "9223372036854775807", at_least(1), synonyms=("log.cleaner.max.compaction.lag.ms",), use=LIVE_BY_BROKERS
     ),
     "max.decompressed.message.bytes": ConfigKey(
         "INT", "2147483639", between(1, 2147483639), synonyms=("max.decompressed.message.bytes",), use=LIVE_BY_BROKERS
@@ -97,10 +95,10 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         use=LIVE_BY_BROKERS,
     ),
     "min.cleanable.dirty.ratio": ConfigKey(
-        "DOUBLE", "0.5", between(0, 1), synonyms=("log.cleaner.min.cleanable.ratio",), use=COMPACTION
+        "DOUBLE", "0.5", between(0, 1), synonyms=("log.cleaner.min.cleanable.ratio",), use=LIVE_BY_BROKERS
     ),
     "min.compaction.lag.ms": ConfigKey(
-        "LONG", "0", at_least(0), synonyms=("log.cleaner.min.compaction.lag.ms",), use=COMPACTION
+        "LONG", "0", at_least(0), synonyms=("log.cleaner.min.compaction.lag.ms",), use=LIVE_BY_BROKERS
     ),
     "min.insync.replicas": ConfigKey("INT", "1", at_least(1), synonyms=("min.insync.replicas",), use=LIVE_BY_ALL_NODES),
     "preallocate": ConfigKey("BOOLEAN", "false", synonyms=("log.preallocate",), use=PREALLOCATION),

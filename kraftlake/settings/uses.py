@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 import attrs
@@ -24,7 +23,7 @@ class Ignored:
 
 @attrs.frozen
 class Heeded:
-    """A config that nodes of the roles `by` use; a value, or member of a list, in `but` has no effect.
+    """A config that nodes of the roles `by` use.
 
     `live` means that a running node applies a change where Kafka's does; otherwise the next start applies it, and only
     from the property file.
@@ -32,7 +31,6 @@ class Heeded:
 
     by: frozenset[str]
     live: bool = False
-    but: Mapping[str, Ignored] = attrs.field(factory=dict)
 
 
 Use: TypeAlias = Heeded | Ignored
@@ -52,7 +50,8 @@ GROUPS: Final = Ignored("consumer, share and streams groups are not served", is_
 TRANSACTIONS: Final = Ignored("transactions are not served", is_non_goal=True)
 VOTERS: Final = Ignored("the metadata log is the lake, without a KRaft quorum and files of its own", is_non_goal=True)
 
-COMPACTION: Final = Ignored("logs are not compacted yet, and keep all records of a key")
+CLEANER_BUFFERS: Final = Ignored("the log cleaner reads half a MiB at once")
+CLEANER_THREADS: Final = Ignored("one thread cleans the logs of a broker")
 CLIENT_QUOTAS: Final = Ignored("client quotas are not enforced yet")
 PLAIN_LISTENERS: Final = Ignored("listeners have neither TLS nor logins yet")
 REMOTE_STORAGE: Final = Ignored("there is no tiered storage: all segments stay in the log directories")
@@ -65,5 +64,3 @@ UNSTABLE: Final = Ignored("there are no unstable versions of APIs and features")
 SLOW_EVENTS: Final = Ignored("slow events of a controller are not logged")
 CONNECTING: Final = Ignored("a connection is tried for as long as its request may wait")
 PREALLOCATION: Final = Ignored("segments grow as they are written")
-
-COMPACTION_ONLY: Final = attrs.evolve(LIVE_BY_BROKERS, but={"compact": COMPACTION})

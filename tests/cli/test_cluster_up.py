@@ -56,7 +56,7 @@ def test_a_script_gets_one_line_and_no_node_outlives_the_command_that_is_killed(
             assert line["controllers"] == line["nodes"][1]["address"]
             host, port = line["bootstrap"].split(":")
             socket.create_connection((host, int(port)), timeout=10).close()
-            topic = NewTopic("orders", 1, config={"cleanup.policy": "compact"})
+            topic = NewTopic("orders", 1, config={"preallocate": "true"})
             admin = AdminClient({"bootstrap.servers": line["bootstrap"]})
             admin.create_topics([topic])["orders"].result(timeout=PATIENCE)
             wait_for((tmp_path / "told").read_text, "the screen has the warning")
@@ -64,12 +64,12 @@ def test_a_script_gets_one_line_and_no_node_outlives_the_command_that_is_killed(
             up.kill()
             assert stdout.read() == b""
         wait_for(lambda: not any(map(is_alive, pids)), "the nodes are gone")
-    warning = "logs are not compacted yet, and keep all records of a key"
-    assert (tmp_path / "told").read_text() == f"warning: cleanup.policy of topic orders has no effect: {warning}\n"
+    warning = "segments grow as they are written"
+    assert (tmp_path / "told").read_text() == f"warning: preallocate of topic orders has no effect: {warning}\n"
     lines = [json.loads(one) for one in (tmp_path / "lake-data/controller-101/log.jsonl").read_text().splitlines()]
     (told_by_node,) = [one for one in lines if one["event"] == "config_without_effect"]
     assert (told_by_node["resource"], told_by_node["config"], told_by_node["why"]) == (
-        "topic orders", "cleanup.policy", warning,
+        "topic orders", "preallocate", warning,
     )  # fmt: skip
     assert (tmp_path / "lake-data" / "broker-1" / "logs" / "meta.properties").exists()
 

@@ -100,8 +100,8 @@ def test_that_it_is_up_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_warning_is_on_stderr_where_no_terminal_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     view = ClusterView(Terminal(), PLAN, "MkU3OEVBNTcwNTJENDM2Qg", as_json=True)
-    view.warning("cleanup.policy of topic a has no effect: logs are not compacted yet")
+    view.warning("preallocate of topic a has no effect: segments grow as they are written")
     view.close()
     told = capsys.readouterr()
     assert told.out == ""
-    assert "warning: cleanup.policy of topic a has no effect: logs are not compacted yet\n" in told.err
+    assert "warning: preallocate of topic a has no effect: segments grow as they are written\n" in told.err

@@ -12,7 +12,7 @@ from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from tests.publisher.updates import Cluster, cluster
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
-NOT_COMPACTED = "logs are not compacted yet, and keep all records of a key"
+NOT_AT_ONCE = "segments grow as they are written"
 NO_GROUPS = "consumer, share and streams groups are not served"
 
 
@@ -37,9 +37,8 @@ QUOTA = r.ClientQuotaRecord(
 @pytest.mark.parametrize(
     ("record", "whose", "reason"),
     [
-        (config(TOPIC, "a", "cleanup.policy", "compact"), "topic a", NOT_COMPACTED),
-        (config(TOPIC, "a", "cleanup.policy", "delete,compact"), "topic a", NOT_COMPACTED),
-        (config(BROKER, "", "log.cleaner.threads", "2"), "all brokers", NOT_COMPACTED),
+        (config(TOPIC, "a", "preallocate", "true"), "topic a", NOT_AT_ONCE),
+        (config(BROKER, "", "log.preallocate", "true"), "all brokers", NOT_AT_ONCE),
         (
             config(BROKER, "1", "num.partitions", "2"), "broker 1",
             "a node heeds it at its start alone, from its properties file",
@@ -61,7 +60,7 @@ def test_what_has_no_effect_has_its_reason(record: Message, whose: str, reason: 
 @pytest.mark.parametrize(
     "record",
     [
-        config(TOPIC, "a", "cleanup.policy", "delete"), config(TOPIC, "a", "retention.ms", "5"),
+        config(TOPIC, "a", "cleanup.policy", "compact"), config(TOPIC, "a", "retention.ms", "5"),
         config(TOPIC, "a", "preallocate", "false"), config(TOPIC, "a", "no.such", "1"),
         config(BROKER, "", "log.retention.ms", "5"),
     ],
@@ -71,26 +70,26 @@ def test_what_is_heeded_or_the_default_or_unknown_is_not_warned_of(record: Messa
 
 
 def test_what_is_removed_or_stays_is_not_given_again() -> None:
-    made = cluster(config(TOPIC, "a", "cleanup.policy", "compact"), config(TOPIC, "a", "preallocate", "true"))
+    made = cluster(config(TOPIC, "a", "preallocate", "true"), config(TOPIC, "b", "preallocate", "true"))
     assert sentences(made, config(TOPIC, "a", "preallocate", None)) == []
-    assert len(sentences(made, config(TOPIC, "a", "cleanup.policy", "compact,delete"))) == 1
+    assert len(sentences(made, config(TOPIC, "a", "preallocate", "true"))) == 1
 
 
 def test_each_config_of_a_resource_is_given_once() -> None:
-    made, configs = cluster(config(TOPIC, "a", "cleanup.policy", "compact")), IgnoredConfigs()
+    made, configs = cluster(config(TOPIC, "a", "preallocate", "true")), IgnoredConfigs()
     assert [one.resource for one in configs.newly_set(made.image)] == ["topic a"]
-    made.change(config(TOPIC, "a", "cleanup.policy", "compact,delete"), config(TOPIC, "b", "cleanup.policy", "compact"))
+    made.change(config(TOPIC, "a", "preallocate", "TRUE"), config(TOPIC, "b", "preallocate", "true"))
     assert [one.resource for one in configs.newly_set(made.image)] == ["topic b"]
     assert configs.newly_set(made.image) == []
 
 
 def test_a_node_logs_what_it_finds_at_its_start_and_later_what_is_new_while_it_leads() -> None:
-    made, publisher = cluster(config(TOPIC, "a", "cleanup.policy", "compact")), IgnoredConfigsPublisher(7)
+    made, publisher = cluster(config(TOPIC, "a", "preallocate", "true")), IgnoredConfigsPublisher(7)
     with capture_logs() as logs:
         made.introduce(publisher)
-        made.change(config(TOPIC, "b", "cleanup.policy", "compact"))
+        made.change(config(TOPIC, "b", "preallocate", "true"))
         publisher.on_controller_change(LeaderAndEpoch(leader_id=7, epoch=3))
-        made.change(config(TOPIC, "c", "cleanup.policy", "compact"))
+        made.change(config(TOPIC, "c", "preallocate", "true"))
     found = [(one["event"], one["log_level"], one["resource"], one["config"], one["why"]) for one in logs]
     event = ("config_without_effect", "warning")
-    assert found == [(*event, topic, "cleanup.policy", NOT_COMPACTED) for topic in ("topic a", "topic c")]
+    assert found == [(*event, topic, "preallocate", NOT_AT_ONCE) for topic in ("topic a", "topic c")]

@@ -119,9 +119,9 @@ def put_keys(
 ) -> tuple[Int64, Int64, Int64]:  # fmt: skip
     """Put the offsets of the `count` records in data[start:] into a table, by their keys' hashes under (k0, k1).
 
-    Records below `first_offset` and those without a key are left out. Returns the used slots, the
-    offset of the last record that was put, −1 for none, and how it ended: 0, 1 if the table has `limit` used slots before
-    the last key, −1 where bytes are no record.
+    Records below `first_offset` and those without a key are left out. Returns the used slots, the offset of the last
+    record that was put, −1 for none, and how it ended: 0, 1 if the table has `limit` used slots before the last key, −1
+    where bytes are no record.
     """
     p = start
     end: Int64 = len(data)

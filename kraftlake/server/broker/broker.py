@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from random import SystemRandom
 from typing import Final
 
 from kraftlake.controller.cluster.supported_features import SUPPORTED
@@ -30,6 +31,7 @@ from kraftlake.replica_manager.delta_application import apply_delta
 from kraftlake.replica_manager.fetch.fetcher_threads import FetcherThreads
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle
 from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
+from kraftlake.replica_manager.logs.cleaning.log_cleaner import LogCleaner
 from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager, open_log_manager
 from kraftlake.replica_manager.metadata_view import MetadataView
 from kraftlake.replica_manager.node_to_controller_channel import NodeToControllerChannel
@@ -51,6 +53,7 @@ from kraftlake.server.broker.broker_config import (
 )
 from kraftlake.server.broker.broker_config_handler import (
     BrokerConfigHandler,
+    reconfigure_cleaner,
     reconfigure_logs,
     reconfigure_quotas,
     reconfigure_replicas,
@@ -58,6 +61,7 @@ from kraftlake.server.broker.broker_config_handler import (
 from kraftlake.server.broker.broker_registration_tracker import BrokerRegistrationTracker
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.led_partitions import LedPartitions
+from kraftlake.server.broker.log_cleaning import ENABLED, LogCleaning, cleaner_config
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.server.broker.serving_brokers import NO_LEVELS, SERVES_NOBODY
 
@@ -102,6 +106,7 @@ class Broker:
         self._log = get_logger(__name__).bind(broker_id=config.broker_id)
         self._scheduler = Scheduler(KafkaEventQueue(clock, "scheduler"))
         self._upkeep = Scheduler(KafkaEventQueue(clock, "log-upkeep"))
+        self._cleaning = Scheduler(KafkaEventQueue(clock, "log-cleaner"))
         self._follower_quota, self.leader_quota = ReplicationQuota(clock), ReplicationQuota(clock)
         self.authorizer = None if config.authorizer is None else StandardAuthorizer(config.authorizer)
         self._could_start = True
@@ -133,12 +138,15 @@ class Broker:
         heartbeats = self.to_controller("heartbeat", config.lifecycle.channel_retry_timeout_ms)
         self.lifecycle = BrokerLifecycleManager(lifecycle, heartbeats, clock)
         self.led_partitions = LedPartitions(lambda look: self._scheduler.after(0, look), self._leave_as_leader)
+        self.cleaner = LogCleaner(
+            manager=self.logs, clock=clock, random=SystemRandom(), config=cleaner_config(config.value)
+        )
         self.delayed = DelayedRequests(clock)
         self.manager = self._manager = self._replica_manager()
         self.settings = BrokerConfigHandler(
             config.static_settings, reconfigure_logs(self.logs),
             reconfigure_quotas(leader_quota=self.leader_quota, follower_quota=self._follower_quota),
-            reconfigure_replicas(self.manager), self._reconfigure_cordons,
+            reconfigure_replicas(self.manager), reconfigure_cleaner(self.cleaner), self._reconfigure_cordons,
         )  # fmt: skip
         """The handler of the settings that are changed while the broker runs."""
         self.publisher = self._publisher()
@@ -181,6 +189,7 @@ class Broker:
         except BaseException:
             self._scheduler.shutdown()
             self._upkeep.shutdown()
+            self._cleaning.shutdown()
             raise
 
     def _directory_failed(self, directory: str, fault: OSError) -> None:
@@ -275,6 +284,8 @@ class Broker:
             (self.logs.clean_logs, first_ms, value(RETENTION_CHECK)),
         ):
             self._upkeep.schedule(task.__name__, task, delay_ms=delay_ms, period_ms=max(1, period_ms))
+        if value(ENABLED):
+            self._cleaning.after(first_ms, LogCleaning(self.cleaner, self._cleaning).step)
 
     def close(self) -> None:
         """End all threads, and close the logs; if all logs were loaded, they need no recovery at the next start."""
@@ -282,6 +293,7 @@ class Broker:
         self.loader.close()
         are_loaded = self.publisher.first_publish_done and self._could_start
         self.manager.shutdown(checkpoint=are_loaded)
+        self._cleaning.shutdown()
         self._upkeep.shutdown()
         self._scheduler.shutdown()
         if are_loaded:

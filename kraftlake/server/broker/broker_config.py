@@ -14,6 +14,7 @@ from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleConfig
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean
+from kraftlake.server.broker.log_cleaning import CLEANER_SETTINGS
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_reachable
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 from kraftlake.settings.tables import NODE_SETTINGS
@@ -48,7 +49,7 @@ _OF_LOGS: Final = {
 USED_WITHOUT_CLIENTS: Final = frozenset(
     {
         *(synonym for key in _OF_LOGS.values() for synonym in key.synonyms), *_REPLICATION_SETTINGS,
-        *_LIFECYCLE_SETTINGS, RETENTION_CHECK, CHECKPOINT, FIRST_UPKEEP, _CORDONED,
+        *_LIFECYCLE_SETTINGS, *CLEANER_SETTINGS, RETENTION_CHECK, CHECKPOINT, FIRST_UPKEEP, _CORDONED,
     }
     - {_INTER_BROKER, "replica.lag.time.max.ms"}
 )  # fmt: skip

@@ -32,6 +32,10 @@ class CleaningAbortedError(Exception):
     """Reports that the log was truncated or deleted, or lost segments, while it was cleaned; what was done is kept."""
 
 
+class MapTooSmallError(Exception):
+    """Reports that not even one key has room in the memory for keys."""
+
+
 @attrs.define(eq=False, kw_only=True)
 class LogCleaning:
     """Cleans a part of a log in steps, between which the log may change; `guard` blocks other threads from it.
@@ -63,14 +67,12 @@ class LogCleaning:
         """Clean; yields the bytes that each step has read and written.
 
         Raises CleaningAbortedError, CorruptRecordError for a damaged batch, KafkaStorageError if the directory has
-        failed, and ValueError if not even one batch fits into the map.
+        failed, MapTooSmallError if not even one key has room.
         """
         yield from self._index_keys()
         end = self.offset_map.latest_offset + 1
         if end <= self.to_clean.first_dirty_offset:
-            raise ValueError(
-                "its first dirty batch has more keys than log.cleaner.dedupe.buffer.size has room for: raise it"
-            )
+            raise MapTooSmallError("No key has room: raise log.cleaner.dedupe.buffer.size.")
         upper_bound, transactions = self.to_clean.first_uncleanable_offset, CleanedTransactions()
         with self.guard():
             segments = segments_between(self._log.segments, 0, end)
@@ -104,7 +106,7 @@ class LogCleaning:
         """Write what is left of some segments into one, and put that in their place."""
         log, files = self._log, self._log.files
         with self.guard():
-            self._check(group)
+            self.check(group)
             keeper = BatchFilter(
                 offset_map=self.offset_map,
                 transactions=transactions,
@@ -131,7 +133,7 @@ class LogCleaning:
             sizes = sum(segment.size for segment in group), cleaned.size
             cleaned.close()
             with self.guard():
-                self._check(group)
+                self.check(group)
                 files.set_modified_ms(cleaned.path(LOG), files.modified_ms(group[-1].path(LOG)))
                 log.replace_segments(group)
         except BaseException:
@@ -146,7 +148,7 @@ class LogCleaning:
         self, cleaned: LogSegment, segment: LogSegment, after: LogSegment | None, keeper: BatchFilter
     ) -> Iterator[int]:
         with self.guard():
-            self._check([segment])
+            self.check([segment])
             end = segment.next_offset() if after is None else after.base_offset
             keeper.transactions.add_aborted(self._log.aborted_between(segment.base_offset, end))
         for batches in self._chunks(segment, 0):
@@ -165,7 +167,7 @@ class LogCleaning:
         size = _CHUNK
         while True:
             with self.guard():
-                self._check([segment])
+                self.check([segment])
                 if position >= segment.size:
                     return
                 data = segment.log.read(position, size)
@@ -179,8 +181,8 @@ class LogCleaning:
             position += sum(batch.size for batch in batches)
             yield batches
 
-    def _check(self, segments: Sequence[LogSegment]) -> None:
-        """Raise CleaningAbortedError if segments are no longer as they were when the cleaning began."""
+    def check(self, segments: Sequence[LogSegment] = ()) -> None:
+        """Raise CleaningAbortedError if the log, or segments, are no longer as they were when the cleaning began."""
         log = self._log
         if log.cuts != self._cuts or not self.is_there() or not all(segment in log.segments for segment in segments):
             raise CleaningAbortedError

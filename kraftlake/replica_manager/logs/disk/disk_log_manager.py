@@ -17,6 +17,7 @@ from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import DiskFiles, Files
 from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
 from kraftlake.replica_manager.logs.disk.log_directory import (
+    CLEANED_TO,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
@@ -56,6 +57,8 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
     """The stray folders found by `startup`, now or earlier. Strays are renamed, and never deleted."""
     _doomed: list[tuple[int, str, str]] = attrs.field(factory=list, init=False)
     """Folders to delete: time of deletion (epoch ms), directory and folder."""
+    _cleaned: dict[str, dict[TopicPartition, int]] = attrs.field(factory=dict, init=False)
+    """The ends of the last cleaning of logs, as in each directory's checkpoint."""
     _checkpointing: RLock = attrs.field(factory=RLock, init=False)
     """Held while a checkpoint is built and written, by any thread: an older checkpoint must not replace a newer one."""
     guard: Callable[[TopicPartition], AbstractContextManager[object]] = attrs.field(
@@ -104,7 +107,9 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
         directory.files.sync_folder(directory.path)  # a killed broker may have left folders that are not durable
         directory.is_loaded = True
         self._checkpoints[directory.path] = directory.offsets(HIGH_WATERMARKS)
-        self._forget(directory, self._checkpoints[directory.path].keys() - self._logs.keys())
+        self._cleaned[directory.path] = directory.offsets(CLEANED_TO)
+        known = self._checkpoints[directory.path].keys() | self._cleaned[directory.path].keys()
+        self._forget(directory, known - self._logs.keys())
 
     def _in_each_directory(self, work: Callable[[LogDirectory], None]) -> None:
         """Run a function in each online directory; a directory that fails becomes offline and is skipped."""
@@ -152,6 +157,7 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
             random=self._random,
         )
         log.on_lowered = lambda: self._checkpoint(directory)
+        log.on_cut = lambda offset: self._lower_cleaned(directory, name, offset)
         return log
 
     def _make(self, name: TopicPartition, topic_id: Uuid, directory: str, *, is_future: bool) -> DiskPartitionLog:
@@ -190,6 +196,9 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
             self.write_high_watermarks(
                 directory.path, {name: mark for name, mark in marks.items() if name not in names}
             )
+        cleaned = self._cleaned.get(directory.path, {})
+        if not cleaned.keys().isdisjoint(names):
+            self._write_cleaned(directory, {name: to for name, to in cleaned.items() if name not in names})
 
     def delete_future_log(self, topic_partition: TopicPartition) -> None:
         """Delete the future log of a replica."""
@@ -197,7 +206,13 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
         self.checkpoint()  # the replica's next log in the directory must not be taken for as durable as this one
 
     def _promote(self, name: TopicPartition) -> None:
+        left = self._logs.get(name)
+        cleaned_to = None if left is None else self.cleaned_to(left)
         super()._promote(name)
+        if cleaned_to is not None and left is not None:
+            self.note_cleaned(self._logs[name], cleaned_to)
+            if left.directory in self._opened:
+                self._write_cleaned(self._opened[left.directory], self._cleaned[left.directory], without=name)
         self.checkpoint()  # the same for the directory that the replica has left
 
     def _make_current(self, future: DiskPartitionLog) -> None:
@@ -210,12 +225,37 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
     def handle_log_dir_failure(self, directory: str) -> Uuid:
         """Take a directory offline; nothing more is written to it."""
         self._opened.pop(directory, None)
+        self._cleaned.pop(directory, None)
         return super().handle_log_dir_failure(directory)
 
     def write_high_watermarks(self, directory: str, high_watermarks: dict[TopicPartition, int]) -> None:
         """Replace the checkpoint of a directory, durably."""
         super().write_high_watermarks(directory, high_watermarks)
         self._opened[directory].write_offsets(HIGH_WATERMARKS, high_watermarks)
+
+    def cleaned_to(self, log: DiskPartitionLog) -> int | None:
+        """The end of a log's last cleaning, None for a log that was not cleaned."""
+        return self._cleaned.get(log.directory, {}).get(log.topic_partition)
+
+    def note_cleaned(self, log: DiskPartitionLog, offset: int) -> None:
+        """Write the end of a log's last cleaning to its directory's checkpoint, durably."""
+        with self._checkpointing:
+            held = self._cleaned.get(log.directory, {})
+            self._write_cleaned(self._opened[log.directory], held | {log.topic_partition: offset})
+
+    def _lower_cleaned(self, directory: LogDirectory, name: TopicPartition, offset: int) -> None:
+        """Lower the end of the last cleaning before records below it are removed: others may follow in their place."""
+        with self._checkpointing:
+            held = self._cleaned.get(directory.path, {})
+            if held.get(name, 0) > offset:
+                self._write_cleaned(directory, held | {name: offset})
+
+    def _write_cleaned(
+        self, directory: LogDirectory, cleaned: Mapping[TopicPartition, int], without: TopicPartition | None = None
+    ) -> None:
+        left = {name: offset for name, offset in cleaned.items() if name != without}
+        directory.write_offsets(CLEANED_TO, left)
+        self._cleaned[directory.path] = left
 
     def flush_logs(self) -> None:
         """Make the logs durable whose flush.ms have passed."""
@@ -225,7 +265,7 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
         def of_directory(directory: LogDirectory) -> None:
             for log in self._logs_in(directory):
                 with self.guard(log.topic_partition):
-                    if self._has(log):
+                    if self.has(log):
                         work(log)
 
         self._in_each_directory(of_directory)
@@ -266,7 +306,7 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
 
         self._in_each_directory(delete_folders)
 
-    def _has(self, log: DiskPartitionLog) -> bool:
+    def has(self, log: DiskPartitionLog) -> bool:
         """Whether a log still exists, neither deleted nor replaced."""
         name = log.topic_partition
         return log in (self._logs.get(name), self._future_logs.get(name)) and log.directory in self._opened

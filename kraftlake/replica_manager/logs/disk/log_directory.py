@@ -30,7 +30,8 @@ _log = get_logger(__name__)
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-_WRITTEN: Final = (META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
+CLEANED_TO: Final = "cleaner-offset-checkpoint"
+_WRITTEN: Final = (META_PROPERTIES, CLEAN_SHUTDOWN, RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANED_TO)
 
 
 @attrs.define(eq=False, kw_only=True)

@@ -142,7 +142,10 @@ class LogSegment:
         full = config.segment_index_bytes
         return (
             self.size > config.segment_bytes - run.size
-            or (self.size > 0 and self._waited_ms(run.max_timestamp, now_ms) > config.max_segment_ms - self.roll_jitter_ms)
+            or (
+                self.size > 0
+                and self._waited_ms(run.max_timestamp, now_ms) > config.max_segment_ms - self.roll_jitter_ms
+            )
             or len(self.offsets) >= full // OFFSET_ENTRY.size
             or len(self.times) >= full // TIME_ENTRY.size - 1  # the last one is for the segment's end
             or run.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET

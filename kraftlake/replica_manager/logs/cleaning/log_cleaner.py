@@ -1,0 +1,128 @@
+"""The cleaner of a broker's logs: which log is next, what comes of its cleaning, and how fast.
+
+Source: org.apache.kafka.storage.internals.log.LogCleaner and LogCleanerManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Final
+
+import attrs
+
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.replica_manager.errors import KafkaStorageError, ReplicationError
+from kraftlake.replica_manager.logs.cleaning.cleanable import LogToClean, first_dirty_offset, log_to_clean
+from kraftlake.replica_manager.logs.cleaning.log_cleaning import CleaningAbortedError, LogCleaning
+from kraftlake.replica_manager.logs.cleaning.offset_map import SLOT_SIZE, OffsetMap
+from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
+from kraftlake.replica_manager.logs.log_config import COMPACT
+from kraftlake.runtime.clock import Clock
+from kraftlake.runtime.log import get_logger
+
+_log = get_logger(__name__)
+
+_SECRET_BITS: Final = 64
+
+
+@attrs.frozen(kw_only=True)
+class CleanerConfig:
+    """The settings log.cleaner.*, without those that topics have for themselves; times in ms, sizes in bytes."""
+
+    dedupe_buffer_size: int = 128 * 1024 * 1024
+    io_buffer_load_factor: float = 0.9
+    io_max_bytes_per_second: float = float("inf")
+    backoff_ms: int = 15_000
+
+
+@attrs.define(eq=False, kw_only=True)
+class LogCleaner:
+    """Cleans the compacted logs of a manager, the dirtiest first; a log that can't be cleaned is set aside.
+
+    One thread calls `clean_next` again and again.
+    """
+
+    manager: DiskLogManager
+    clock: Clock
+    random: Random
+    config: CleanerConfig = attrs.field(factory=CleanerConfig)
+    """May be replaced at any time; the next cleaning follows it."""
+    uncleanable: dict[TopicPartition, str] = attrs.field(factory=dict, init=False)
+    """Why logs are set aside, until they are deleted or the broker starts again."""
+    dirtiest_ratio: float = attrs.field(default=0.0, init=False)
+    """The cleanable part of the dirtiest log at the last look."""
+    last_run_ms: int = attrs.field(default=0, init=False)
+    """The time of the last look (epoch ms)."""
+
+    def clean_next(self) -> Iterator[float] | None:
+        """Begin to clean the log that is due and dirtiest; None if none is due.
+
+        The iterator cleans it; it yields the seconds to wait before the next step, by which reads and writes keep the
+        allowed rate. It raises nothing: what goes wrong sets the log aside, or is its directory's failure.
+        """
+        next_ = self._dirtiest()
+        return None if next_ is None else self._clean(next_)
+
+    def _dirtiest(self) -> LogToClean | None:
+        now = self.last_run_ms = self.clock.milliseconds()
+        logs = self.manager.logs()
+        for name in [name for name in self.uncleanable if name not in logs]:
+            del self.uncleanable[name]
+        looked_at = [self._to_clean(log, now) for name, log in list(logs.items()) if name not in self.uncleanable]
+        dirty = [found for found in looked_at if found is not None]
+        self.dirtiest_ratio = max((found.cleanable_ratio for found in dirty), default=0.0)
+        return max((found for found in dirty if found.is_due), key=lambda found: found.cleanable_ratio, default=None)
+
+    def _to_clean(self, log: DiskPartitionLog, now_ms: int) -> LogToClean | None:
+        """The part of a log to clean; None for a log that is not compacted, is empty, or can't be looked at."""
+        name = log.topic_partition
+        try:
+            with self.manager.guard(name):
+                if COMPACT not in log.config.cleanup_policy or not self.manager.has(log):
+                    return None
+                cleaned_to = self.manager.cleaned_to(log)
+                if cleaned_to is not None and first_dirty_offset(log, cleaned_to) != cleaned_to:
+                    cleaned_to = first_dirty_offset(log, cleaned_to)
+                    self.manager.note_cleaned(log, cleaned_to)
+                found = log_to_clean(log, cleaned_to, now_ms)
+        except ReplicationError as error:
+            self._set_aside(log, error)
+            return None
+        return found if found.clean_bytes + found.cleanable_bytes else None
+
+    def _clean(self, to_clean: LogToClean) -> Iterator[float]:
+        log, config = to_clean.log, self.config
+        name = log.topic_partition
+        secret = self.random.getrandbits(_SECRET_BITS), self.random.getrandbits(_SECRET_BITS)
+        cleaning = LogCleaning(
+            to_clean=to_clean,
+            offset_map=OffsetMap(config.dedupe_buffer_size // SLOT_SIZE, config.io_buffer_load_factor, secret),
+            now_ms=self.clock.milliseconds(),
+            guard=lambda: self.manager.guard(name),
+            is_there=lambda: self.manager.has(log),
+        )
+        begun = self.clock.milliseconds()
+        try:
+            for size in cleaning.steps():
+                yield size / config.io_max_bytes_per_second
+            with self.manager.guard(name):
+                cleaning.check()
+                self.manager.note_cleaned(log, cleaning.cleaned_to)
+        except CleaningAbortedError:
+            _log.info("log_cleaning_aborted", partition=str(name))
+        except Exception as error:
+            self._set_aside(log, error)
+        else:
+            _log.info(
+                "log_cleaned", partition=str(name), from_offset=to_clean.first_dirty_offset,
+                to_offset=cleaning.cleaned_to, bytes_before=cleaning.bytes_before, bytes_after=cleaning.bytes_after,
+                map_utilization=round(cleaning.offset_map.utilization, 3), ms=self.clock.milliseconds() - begun,
+            )  # fmt: skip
+
+    def _set_aside(self, log: DiskPartitionLog, error: Exception) -> None:
+        if isinstance(error, KafkaStorageError):
+            return  # its directory has failed, and the log with it
+        self.uncleanable[log.topic_partition] = str(error)
+        _log.warning("log_is_uncleanable", partition=str(log.topic_partition), folder=log.folder, why=str(error))

@@ -58,6 +58,7 @@ class KeyedScript(Script):
         lowest = self.cleaned_to if any(self.open) else self.start
         keep = [end for end in self.ends if end >= lowest]
         super().cut(min(back, len(keep) - 1))
+        self.cleaned_to = min(self.cleaned_to, self.ends[-1])
 
     def clean(self, later_ms: int, slots: int) -> None:
         self.steps.append(["clean", self.time + later_ms, slots])

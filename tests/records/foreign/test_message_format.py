@@ -54,6 +54,25 @@ def test_a_record_has_the_fields_that_its_schema_says_at_each_version(data: st.D
     assert isinstance(decode_value(payload).message, UnknownRecord)
 
 
+@pytest.mark.parametrize(
+    ("type_", "content", "value"),
+    [
+        ("uint32", b"\xff\xff\xff\xff", 2**32 - 1),
+        ("uint16", b"\xff\xff", 2**16 - 1),
+        ("int32", b"\xff\xff\xff\xff", -1),
+        ("[]uint32", b"\x02\xff\xff\xff\xfe", [2**32 - 2]),
+        ("[]bool", b"\x03\x01\x00", [True, False]),
+    ],
+)
+def test_a_number_has_the_bits_and_the_sign_of_its_type(type_: str, content: bytes, value: Any) -> None:
+    one = declared({**STREAM, "fields": [{"name": "A", "type": type_, "versions": "0+"}]})
+    payload = frame(501, 1) + content + b"\x00"
+    with registered([one]):
+        message = decode_value(payload).message
+        assert to_json(message, 1) == {"a": value}  # type: ignore[arg-type]
+        assert encode_value(message, 1) == payload
+
+
 def test_a_version_that_the_schema_lacks_stays_unknown() -> None:
     payload = frame(501, 2) + bytes(8) + b"\x01\x00"
     with registered([declared(STREAM)]):

@@ -23,7 +23,7 @@ from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.clock import SystemClock
 from simulator.data_batches import batch
 from tests.interop.kafka_classes import KafkaClasses
-from tests.interop.kafka_logs import kafka_logs
+from tests.interop.kafka_logs import measured_kafka_logs
 from tests.replica_manager.brokers import FOO
 from tests.replica_manager.logs.disk.opened import PARTITION
 
@@ -85,7 +85,7 @@ def main() -> None:
     chunks = fetches(options.megabytes, options.batch)
     size = sum(map(len, chunks)) / 1e6
     runs: list[tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]] = []
-    kafka = kafka_logs()
+    kafka = measured_kafka_logs()
     try:
         for _ in range(options.rounds + 1):
             with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as two:

@@ -47,6 +47,9 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  *                              opens the partition in FOLDER, takes the STEPS and closes it; answers with what it was
  *                              like before it was closed, and for each step "lead" the offset or the error
  *
+ *   compact FOLDER CONFIGS TOPIC-ID END SLOTS
+ *                              nanoseconds of cleaning the log once, and what is left, for benchmarks/compaction.py
+ *
  *   bench FOLDER TOPIC-ID FILE CHUNK
  *                              nanoseconds by the clock and of CPU, for benchmarks/partition_log.py
  *
@@ -91,6 +94,9 @@ public class KafkaLogs {
         if (fields[0].equals("bench")) {
             return bench(fields);
         }
+        if (fields[0].equals("compact")) {
+            return compact(fields);
+        }
         Map configs = (Map) Answers.JSON.readValue(fields[2], Map.class);
         UnifiedLog log = UnifiedLog.create(new File(fields[1]), new LogConfig(configs), Long.parseLong(fields[6]),
             Long.parseLong(fields[5]), SCHEDULER, new BrokerTopicStats(), new Still(),
@@ -116,6 +122,28 @@ public class KafkaLogs {
         log.close();
         settle();
         return seen;
+    }
+
+    /** Wall and CPU nanoseconds of cleaning a log that was closed in order, and the bytes that are left of it. */
+    static Map compact(String[] fields) throws Exception {
+        UnifiedLog log = UnifiedLog.create(new File(fields[1]), new LogConfig((Map) Answers.JSON.readValue(fields[2], Map.class)),
+            0L, Long.parseLong(fields[4]), SCHEDULER, new BrokerTopicStats(), Time.SYSTEM, 900000,
+            new ProducerStateManagerConfig(2000000000, false), 600000, new LogDirFailureChannel(1), true,
+            Optional.of(Uuid.fromString(fields[3])));
+        List step = new ArrayList();
+        step.add("clean");
+        step.add(Long.valueOf(Time.SYSTEM.milliseconds()));
+        step.add(Integer.valueOf(fields[5]));
+        long wall = System.nanoTime();
+        long cpu = CPU.getCurrentThreadCpuTime();
+        Object told = clean(log, step);
+        Map answer = new LinkedHashMap();
+        answer.put("took", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));
+        answer.put("told", told);
+        answer.put("left", Long.valueOf(log.size()));
+        settle();
+        log.close();
+        return answer;
     }
 
     static UnifiedLog open(File folder, String topicId) throws Exception {

@@ -39,7 +39,14 @@ class KafkaClasses:
     `jars` is its class path, the image and log classes unless it says otherwise.
     """
 
-    def __init__(self, source: Path = _SOURCE, jars: Mapping[str, Path] | None = None, *, heap: str = "512m") -> None:
+    def __init__(
+        self,
+        source: Path = _SOURCE,
+        jars: Mapping[str, Path] | None = None,
+        *,
+        heap: str = "512m",
+        options: Sequence[str] = _QUICK,
+    ) -> None:
         spark_jars = Path(pyspark.__file__).parent / "jars"
         compiler = [*spark_jars.glob("janino-*.jar"), *spark_jars.glob("commons-compiler-*.jar")]
         if len(compiler) != 2:
@@ -54,7 +61,7 @@ class KafkaClasses:
             [
                 str(find_java().executable),
                 f"-Xmx{heap}",
-                *_QUICK,
+                *options,
                 "-cp",
                 class_path,
                 "org.codehaus.janino.SimpleCompiler",

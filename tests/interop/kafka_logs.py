@@ -8,6 +8,11 @@ from tests.interop.jars import kafka_node_jars
 from tests.interop.kafka_classes import KafkaClasses
 
 
-def kafka_logs(*, heap: str = "1g") -> KafkaClasses:
+def kafka_logs() -> KafkaClasses:
     """A JVM that answers as `KafkaLogs.java` says; whoever asked for it closes it."""
-    return KafkaClasses(Path(__file__).with_name("KafkaLogs.java"), kafka_node_jars(), heap=heap)
+    return KafkaClasses(Path(__file__).with_name("KafkaLogs.java"), kafka_node_jars(), heap="1g")
+
+
+def measured_kafka_logs() -> KafkaClasses:
+    """The same for a benchmark: with the optimising compiler."""
+    return KafkaClasses(Path(__file__).with_name("KafkaLogs.java"), kafka_node_jars(), heap="2g", options=())

@@ -112,6 +112,9 @@ class LogCleaner:
                 self.manager.note_cleaned(log, cleaning.cleaned_to)
         except CleaningAbortedError:
             _log.info("log_cleaning_aborted", partition=str(name))
+        except KafkaStorageError:
+            if self.manager.has(log):  # else its directory has failed, and the log with it
+                yield config.backoff_ms / 1_000  # no descriptor is left now
         except Exception as error:
             self._set_aside(log, error)
         else:

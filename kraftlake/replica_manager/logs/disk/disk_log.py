@@ -381,7 +381,12 @@ class DiskPartitionLog(PartitionLog):
         new = [path for path in map(old[0].path, SUFFIXES) if self.files.exists(path + CLEANED)]
         for path in new:
             self.files.rename(path + CLEANED, path + SWAP)
-        self.files.sync_folder(self.folder)
+        try:
+            self.files.sync_folder(self.folder)
+        except BaseException:  # as where no descriptor is left: a later exchange may take in other segments
+            for path in new:
+                self.files.delete(path + SWAP)
+            raise
         self._set_aside(old)
         for path in new:
             self.files.rename(path + SWAP, path)

@@ -34,6 +34,7 @@ def show_stability(terminal: Terminal, found: Stability, counts: Sequence[Stabil
     last = ""
     for one in counts:
         name = moment(one.hour)[:16] if found.by == "hour" else "quorum" if one.broker is None else str(one.broker)
+        unusual = "unusual" if found.by == "hour" else f"unusual in {counted(one.unusual or 0, 'hour')}"
         rows.add_row(
             text((name if name != last else "", Style.NAME)),
             text(one.kind.replace("_", " ")),
@@ -41,16 +42,10 @@ def show_stability(terminal: Terminal, found: Stability, counts: Sequence[Stabil
             text((f"{one.orderly:,}", Style.QUIET)),
             text((_number(one.median), Style.QUIET)),
             text((_number(one.level), Style.QUIET)),
-            text((_mark(one, found.by), Style.WARNING)),
+            text((unusual if one.unusual else "", Style.WARNING)),
         )
         last = name
     terminal.render(text(), rows)
-
-
-def _mark(one: StabilityCount, by: str) -> str:
-    if not one.unusual:
-        return ""
-    return "unusual" if by == "hour" else f"unusual in {counted(one.unusual, 'hour')}"
 
 
 def _number(value: float | None) -> str:

@@ -76,13 +76,10 @@ class Activity:
                 QuorumElection(at=at, epoch=int(ends.epochs[row]), leader=int(ends.leaders[row]))
             )
         self._epoch = max(self._epoch, int(ends.epochs[-1])) if len(ends) else self._epoch
-        changes = chunk.partitions
-        both = np.flatnonzero((changes.flags & (HAD | HAS) == HAD | HAS) & changes.altered)
-        if len(both):
-            self._count(changes.take(both))
+        for changes, before, after in altered_partitions(chunk.partitions):
+            self._count(changes, before, after)
 
-    def _count(self, changes: PartitionChanges) -> None:
-        before, after = event_columns(changes, changes.before), event_columns(changes, changes.after)
+    def _count(self, changes: PartitionChanges, before: PartitionColumns, after: PartitionColumns) -> None:
         moved, left = moved_leaders(before, after), replicas_that_left(before, after)
         rows, recent = np.repeat(np.arange(len(left)), left.lengths), changes.times >= self.since
         for counts, chosen in ((self.earlier, ~recent), (self.recent, recent)):
@@ -103,6 +100,16 @@ class Activity:
                     partition=f"{names[row]}-{changes.partitions[row]}",
                     broker=broker,
                 )
+
+
+def altered_partitions(
+    changes: PartitionChanges,
+) -> Iterator[tuple[PartitionChanges, PartitionColumns, PartitionColumns]]:
+    """The changes of partitions that were there before and after, and both states; nothing for none."""
+    both = np.flatnonzero((changes.flags & (HAD | HAS) == HAD | HAS) & changes.altered)
+    if len(both):
+        some = changes.take(both)
+        yield some, event_columns(some, some.before), event_columns(some, some.after)
 
 
 def moved_leaders(before: PartitionColumns, after: PartitionColumns) -> Any:

@@ -29,10 +29,18 @@ class Registered(Generic[R]):
     state: R | None
     since: LogPosition | None
 
+    @property
+    def offset(self) -> int:
+        """The offset from which it is so, -1 for the states with which the log begins."""
+        return -1 if self.since is None else self.since.offset
+
 
 @attrs.frozen(kw_only=True)
-class Loss:
-    """The end of a broker's unfenced state, by fencing or a replacement; `orderly` after a controlled shutdown."""
+class Turn:
+    """The start of a broker's process, or the end of its unfenced state by fencing or a replacement.
+
+    `orderly`: a controlled shutdown precedes it, or nothing.
+    """
 
     at: LogPosition
     orderly: bool
@@ -75,10 +83,20 @@ class RegistrationHistory:
                 since, part = one.since, now
         return since
 
-    def losses(self, broker: int) -> list[Loss]:
+    def starts(self, broker: int) -> list[Turn]:
+        """The positions at which processes of a broker registered."""
+        states = self.brokers.get(broker, ())
+        before = {id(after): one.state for one, after in pairwise(states)}
+        return [
+            Turn(at=one.since, orderly=(last := before.get(id(one))) is None or last.in_controlled_shutdown)
+            for one in incarnations(states)
+            if one.since is not None
+        ]
+
+    def losses(self, broker: int) -> list[Turn]:
         """The positions at which a broker stopped being unfenced."""
         return [
-            Loss(at=after.since, orderly=before.state.in_controlled_shutdown)
+            Turn(at=after.since, orderly=before.state.in_controlled_shutdown)
             for before, after in pairwise(self.brokers.get(broker, ()))
             if before.state is not None and not before.state.fenced and after.since is not None
             and (after.state is None or after.state.fenced)
@@ -102,7 +120,7 @@ def state_at(states: Sequence[Registered[R]], offset: int) -> R | None:
 
 def place_at(states: Sequence[Registered[R]], offset: int) -> int:
     """The index of the state after an offset, -1 for none."""
-    return bisect_right(states, offset, key=lambda one: -1 if one.since is None else one.since.offset) - 1
+    return bisect_right(states, offset, key=lambda one: one.offset) - 1
 
 
 def failed_directories(states: Sequence[Registered[BrokerRegistration]]) -> dict[Uuid, LogPosition | None]:

@@ -70,13 +70,13 @@ def _fencings(case: CheckInput) -> Iterator[CheckResult]:
     """Brokers that were fenced repeatedly; if each time by a controlled shutdown, the finding is a note."""
     history, activity = case.timeline.registrations, case.timeline.activity
     found: dict[Severity, list[tuple[int, int, Affected]]] = {Severity.WARNING: [], Severity.INFO: []}
-    for broker, states in sorted(history.brokers.items()):
+    for broker in sorted(history.brokers):
         every = history.losses(broker)
         fenced = [loss for loss in every if _is_recent(case, loss.at)]
         if len(fenced) < FLAPS:
             continue
         orderly = sum(loss.orderly for loss in fenced)
-        starts, earlier_starts = _counts(case, [one.since for one in incarnations(states)])
+        starts, earlier_starts = _counts(case, [one.at for one in history.starts(broker)])
         counts = (
             f"fenced {counted(len(fenced), 'time')}, {orderly} after a controlled shutdown; "
             f"{counted(starts, 'start')}, {counted(activity.recent.lost_leaderships[broker], 'lost leadership')}, "
@@ -192,7 +192,7 @@ def _unusual(case: CheckInput) -> Iterator[CheckResult]:
     history, activity = case.timeline.registrations, case.timeline.activity
     recently, before = activity.recent, activity.earlier
     losses = [loss.at for broker in history.brokers for loss in history.losses(broker)]
-    starts = [one.since for states in history.brokers.values() for one in incarnations(states)]
+    starts = [start.at for broker in history.brokers for start in history.starts(broker)]
     counts = (
         ("fencings", "fenced", *_counts(case, losses)),
         ("starts of brokers", "restart", *_counts(case, starts)),

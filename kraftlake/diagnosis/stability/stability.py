@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from kraftlake.diagnosis.stability.happenings import NO_BROKER, NUMBERS, Happened, Happenings
+from kraftlake.diagnosis.stability.happenings import NO_BROKER, NUMBERS, Happenings
 from kraftlake.replay.loader.manifest import SkippedRecord
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.queries.changes import begin_of_range
@@ -18,11 +18,8 @@ from kraftlake.replay.reading.replay_base import check_unbroken
 HOUR_MS: Final = 3_600_000
 MOST_SPANS: Final = 96
 """The number of spans that a picture has at most."""
-_SPANS_MS: Final = tuple(
-    count * unit
-    for unit, counts in ((1000, (1, 5, 15)), (60_000, (1, 5, 15)), (HOUR_MS, (1, 6)), (24 * HOUR_MS, (1, 7, 30, 365)))
-    for count in counts
-)
+_SPANS_S: Final = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, *(days * 86_400 for days in (1, 7, 30, 365)))
+"""The lengths of a picture's spans."""
 LEAST_PAST: Final = 6
 """The number of hours from which on a past has a level."""
 _SPREADS: Final = 3 * 1.4826
@@ -89,7 +86,6 @@ def stability(
     *,
     by: str = "hour",
     lenient: bool = False,
-    hour_ms: int = HOUR_MS,
 ) -> Stability:
     """Count what happened in a range, and compare it with the hours before, as far as the log knows.
 
@@ -108,11 +104,15 @@ def stability(
         happenings.take(chunk)
         times = chunk.boundaries.times[(chunk.boundaries.offsets >= first) & (chunk.boundaries.times >= 0)]
         begin = int(times[0]) if begin < 0 and len(times) else begin
-    found = happenings.happened()
-    hours = _Hours(happenings, begin, hour_ms)
-    counts = tuple((_by_hour if by == "hour" else _by_broker)(found, found.offsets >= first, hours))
+    hours = _Hours(happenings, begin, HOUR_MS)
+    counts = sorted(_counted(happenings.happened(), first, hours, by), key=lambda one: one.hour or 0)
     return Stability(
-        from_offset=first, to_offset=last, by=by, past_hours=hours.past, counts=counts, skipped=tuple(replay.skipped)
+        from_offset=first,
+        to_offset=last,
+        by=by,
+        past_hours=hours.past,
+        counts=tuple(counts),
+        skipped=tuple(replay.skipped),
     )
 
 
@@ -123,14 +123,13 @@ def by_span(happenings: Happenings) -> dict[str, Any] | None:
     (None for a few spans alone), and by span its number, the count, and how many were orderly. None without times.
     """
     first, last = happenings.first_time, happenings.last_time
-    size = next((one for one in _SPANS_MS if last // one - first // one < MOST_SPANS), None)
+    size = next((1000 * one for one in _SPANS_S if last // (1000 * one) - first // (1000 * one) < MOST_SPANS), None)
     if first < 0 or size is None:
         return None
     spans, found = _Hours(happenings, first, size), happenings.happened()
     kinds = []
     for kind, number in NUMBERS.items():
-        chosen = found.kinds == number
-        known, counts = _counts(found, chosen, chosen, kind, spans)
+        known, counts = _counts(found[found.kinds == number], 0, kind, spans)
         if len(counts[0]):
             rows = np.stack(counts, axis=1).tolist()
             level = None if known is None else known[1]
@@ -176,45 +175,33 @@ def _median(values: Any, weights: Any) -> float:
     return float(values[order][np.searchsorted(upto, middle, side="right")].mean())
 
 
-def _by_hour(found: Happened, in_range: Any, hours: _Hours) -> list[StabilityCount]:
-    counted = list[StabilityCount]()
-    for kind, number in NUMBERS.items():
-        known, per_hour = _counts(found, found.kinds == number, in_range, kind, hours)
-        for place, hour in enumerate(per_hour[0].tolist()):
-            counts, orderly = (column[place : place + 1] for column in per_hour[1:])
-            counted.append(_count(kind, counts, orderly, known, hour=(hours.first + hour) * hours.size))
-    return sorted(counted, key=lambda one: one.hour or 0)
-
-
-def _by_broker(found: Happened, in_range: Any, hours: _Hours) -> Iterator[StabilityCount]:
-    for broker in np.unique(found.brokers[in_range]).tolist():
+def _counted(found: Any, first: int, hours: _Hours, by: str) -> Iterator[StabilityCount]:
+    """The counts of the events from the offset `first` on: one for each hour of a kind, or for each broker."""
+    for broker in np.unique(found.brokers[found.offsets >= first]).tolist() if by == "broker" else [None]:
         for kind, number in NUMBERS.items():
-            chosen = (found.kinds == number) & (found.brokers == broker)
-            known, (numbers, counts, orderly) = _counts(found, chosen, in_range, kind, hours)
-            if len(numbers):
-                yield _count(kind, counts, orderly, known, broker=None if broker == NO_BROKER else broker)
+            chosen = (found.kinds == number) & (broker is None or found.brokers == broker)
+            known, (numbers, counts, orderly) = _counts(found[chosen], first, kind, hours)
+            median, level = known or (None, None)
+            singles = [slice(place, place + 1) for place in range(len(numbers))]
+            for rows in singles if broker is None else [slice(None)] * bool(singles):
+                unusual = None if level is None else int(np.count_nonzero((counts - orderly)[rows] > level))
+                yield StabilityCount(
+                    kind=kind,
+                    count=int(counts[rows].sum()),
+                    orderly=int(orderly[rows].sum()),
+                    median=median,
+                    level=level,
+                    unusual=unusual,
+                    hour=(hours.first + int(numbers[rows][0])) * hours.size if broker is None else None,
+                    broker=None if broker == NO_BROKER else broker,
+                )
 
 
 def _counts(
-    found: Happened, chosen: Any, in_range: Any, kind: str, hours: _Hours
+    found: Any, first: int, kind: str, hours: _Hours
 ) -> tuple[tuple[float, float] | None, tuple[Any, Any, Any]]:
-    """The median and level of the chosen events; of those in the range the hours, the counts, and the orderly ones."""
-    past, some = found.where(chosen & ~found.orderly), found.where(chosen & in_range)
+    """The median and level of events; of those from an offset on the hours, the counts, and the orderly ones."""
+    some = found[found.offsets >= first]
     numbers, which, counts = np.unique(hours.of(some.times), return_inverse=True, return_counts=True)
     orderly = np.bincount(which.reshape(-1), weights=some.orderly, minlength=len(numbers)).astype(np.int64)
-    return hours.level(kind, hours.of(past.times)), (numbers, counts, orderly)
-
-
-def _count(kind: str, counts: Any, orderly: Any, known: tuple[float, float] | None, **of: int | None) -> StabilityCount:
-    """The sum of the counts of hours, compared with what is known of the past."""
-    median, level = known or (None, None)
-    unusual = None if level is None else int(np.count_nonzero(counts - orderly > level))
-    return StabilityCount(
-        kind=kind,
-        count=int(counts.sum()),
-        orderly=int(orderly.sum()),
-        median=median,
-        level=level,
-        unusual=unusual,
-        **of,
-    )
+    return hours.level(kind, hours.of(found.times[~found.orderly])), (numbers, counts, orderly)

@@ -11,8 +11,8 @@ import numpy as np
 from kraftlake.diagnosis.image_columns import pair_keys
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.replay.log.broker_lists import BrokerLists
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges, changes_of_image
-from kraftlake.tables.events.broker_lists import BrokerLists
 from kraftlake.tables.events.distinct_changes import event_columns
 
 GONE: Final = NO_LEADER - 1

@@ -13,7 +13,7 @@ from kraftlake.diagnosis.availability.partition_states import GONE, PartitionSta
 from kraftlake.diagnosis.availability.timeline import NONE, Timeline
 from kraftlake.image.partition_health import is_under_min_isr
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from kraftlake.tables.events.broker_lists import BrokerLists
+from kraftlake.replay.log.broker_lists import BrokerLists
 
 
 class Trouble(IntEnum):

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from kraftlake.diagnosis.doctor.group import LogPosition
 from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.replay.log.broker_lists import BrokerLists
 from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
-from kraftlake.tables.events.broker_lists import BrokerLists
 from kraftlake.tables.events.distinct_changes import event_columns
 from kraftlake.tables.events.partition_events import PartitionColumns
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.diagnosis.partition_conditions import CONDITIONS
+from kraftlake.replay.log.broker_lists import BrokerLists
 from kraftlake.replay.log.partition_changes import HAS, PartitionChanges
-from kraftlake.tables.events.broker_lists import BrokerLists
 from kraftlake.tables.events.distinct_changes import distinct_changes, event_columns
 
 FLAGS: Final = ("offline", "under_replicated", "being_reassigned", "recovering")

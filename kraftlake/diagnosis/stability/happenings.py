@@ -11,9 +11,9 @@ from kraftlake.diagnosis.doctor.registration_history import RegistrationHistory
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.control_records import LeaderChangeMessage
+from kraftlake.replay.log.broker_lists import BrokerLists
 from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.partition_changes import PartitionChanges
-from kraftlake.tables.events.broker_lists import BrokerLists
 from kraftlake.tables.events.partition_events import PartitionColumns
 
 KINDS: Final = {

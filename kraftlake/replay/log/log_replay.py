@@ -196,7 +196,10 @@ class LogReplay(LogPosition[EffectiveRecords]):
     def steps(self, reader: LogReader, to_offset: int) -> Iterator[Iterator[DeltaChunk]]:
         """Yields, as `read`, the deltas of a bounded number of batches; each is to be iterated before the next."""
         first = self.last_offset + 1
-        parts = (cut(part, first, to_offset) for part in chunks_of(reader, first, to_offset, self.lost))
+        yield from self.steps_of(cut(part, first, to_offset) for part in chunks_of(reader, first, to_offset, self.lost))
+
+    def steps_of(self, parts: Iterator[Chunk]) -> Iterator[Iterator[DeltaChunk]]:
+        """The same of parts of a log that follow what was taken."""
         for part in parts:
             yield self.take_parts(_some(part, parts))
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import attrs
-
-from kraftlake.image.configurations_image import TOPIC_RESOURCE
-from kraftlake.image.diff import diff_images
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.kafka_files.check import check_directory
 from kraftlake.kafka_files.directory import MetadataDirectory
@@ -22,19 +18,18 @@ from kraftlake.records.serde import UnknownRecord
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import cached_image, load_snapshot
 from kraftlake.replay.queries.source import LogSource
+from kraftlake.replay.reading.chunks import BULK_FROM
 from kraftlake.replay.reading.open_reader import LakeReader, LogReader, SnapshotReader
 from kraftlake.replay.reading.progress import LOADING, REPLAYING, Progress, no_progress, with_progress
 from kraftlake.replay.reading.replay_base import has_beginning, usable_snapshots
 from kraftlake.replay.verify.findings import Findings, VerifyReport
 from kraftlake.replay.verify.lake_tables import check_chain, check_columns, check_derived_tables, check_tables
 from kraftlake.replay.verify.references import ReferenceCheck
+from kraftlake.replay.verify.snapshot_comparison import compare_snapshot
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
-from kraftlake.runtime.words import counted
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.chain import ChainLink
-
-_SHOWN_DIFFERENCES = 3
 
 
 def verify_source(
@@ -167,6 +162,8 @@ class _Verification:
     def replay_log(self) -> None:
         """Decode the whole log, and replay it from the first offset that has an image."""
         start = self._reader.start_offset
+        if self._is_sound():
+            return
         if has_beginning(self._reader):
             self._replay(MetadataBatchLoader(lenient=True, publish=self._references))
             return
@@ -184,6 +181,31 @@ class _Verification:
             self._replay(None)
         else:
             self._replay(MetadataBatchLoader(base, lenient=True, publish=self._references))
+
+    def _is_sound(self) -> bool:
+        """Replay a long log in bulk, if nothing is wrong with it: what is wrong, only `_replay` says."""
+        start, last = self._reader.start_offset, self._reader.end_offset - 1
+        base = None if has_beginning(self._reader) else self._images.get(start - 1)
+        if last - start < BULK_FROM or not (has_beginning(self._reader) or base):
+            return False
+        from kraftlake.replay.verify.sound_replay import SoundReplay  # imports numpy
+
+        run, reached = SoundReplay(self._reader, base and base[1], self._check_control), list[MetadataImage]()
+        ends, epochs = sorted(end for end in self._images if start <= end <= last), list[int]()
+        try:
+            for end in (*ends, last):
+                if not run.read(end, self._progress):
+                    return False
+                reached.append(run.replay.image)
+                epochs.append(run.replay.epoch)
+        except KraftlakeError:
+            return False
+        for end, image, epoch in zip(ends, reached[:-1], epochs[:-1], strict=True):
+            self._compare(end, image, epoch=epoch)
+        self.batches, self.records, self.replayed = run.batches, run.records, run.records
+        self._last_epoch = run.replay.epoch
+        self._note_end(run.replay.image, run.replay.transaction_begin_offset)
+        return True
 
     def _replay(self, loader: MetadataBatchLoader | None) -> None:
         known = 0
@@ -208,11 +230,13 @@ class _Verification:
             self._report_stop(error, loader)
             return
         if loader is not None:
-            self._note_ignored(loader.image)
-        if loader is not None and loader.in_transaction:
-            self._findings.note(
-                f"The metadata transaction that began at offset {loader.transaction_begin_offset} is open at the end."
-            )
+            self._note_end(loader.image, loader.transaction_begin_offset)
+
+    def _note_end(self, image: MetadataImage, begin: int | None) -> None:
+        """Note what may surprise at the end of the log; `begin` is that of an open metadata transaction."""
+        self._note_ignored(image)
+        if begin is not None:
+            self._findings.note(f"The metadata transaction that began at offset {begin} is open at the end.")
 
     def _note_ignored(self, image: MetadataImage) -> None:
         if words := image.configs.ignored_words:
@@ -289,60 +313,13 @@ class _Verification:
         for end in ends:
             loader.load_batch(batch, to_offset=end)
             loader.flush()
-            self._compare(loader, *self._images[end], epoch=batch.epoch)
+            self._compare(end, None if loader.skipped else loader.image, epoch=batch.epoch)
         loader.load_batch(batch)
         loader.flush()
 
-    def _compare(
-        self, loader: MetadataBatchLoader, snapshot: SnapshotReader, image: MetadataImage, *, epoch: int
-    ) -> None:
-        offset = snapshot.end_offset - 1
-        if snapshot.epoch != epoch:
-            self._findings.add(
-                f"the snapshot says that offset {offset} is of epoch {snapshot.epoch}, the log has epoch {epoch}.",
-                offset=offset,
-                file=snapshot.name,
-            )
-        if loader.skipped:
-            self._findings.note(f"{snapshot.name} was not compared: records before its end could not be replayed.")
-            return
-        self.compared += 1
-        image = self._without_leftovers(loader.image, snapshot, image)
-        differences = diff_images(loader.image, image).changes
-        if differences:
-            shown = "; ".join(change.describe() for change in differences[:_SHOWN_DIFFERENCES])
-            more = len(differences) - _SHOWN_DIFFERENCES
-            self._findings.add(
-                f"the snapshot is not what replaying the log up to its end gives (log → snapshot): {shown}"
-                + (f"; and {more} more." if more > 0 else "."),
-                offset=offset,
-                file=snapshot.name,
-            )
-
-    def _without_leftovers(self, log: MetadataImage, snapshot: SnapshotReader, image: MetadataImage) -> MetadataImage:
-        """The snapshot's image without the configs that Kafka keeps for topics that it deletes while catching up.
-
-        A node that loads a topic's creation, config and removal in one delta leaves the config in its image, and so in
-        its snapshots. The leftover is not damage, and every node that was restarted may have it.
-        """
-        ours, theirs = log.configs.resource_data, image.configs.resource_data
-        gone = [
-            one
-            for one in theirs
-            if one.type == TOPIC_RESOURCE and one not in ours and image.topics.get_topic(one.name) is None
-        ]
-        if not gone:
-            return image
-        names = sorted(one.name for one in gone)
-        more = f" and {len(names) - _SHOWN_DIFFERENCES} more" if len(names) > _SHOWN_DIFFERENCES else ""
-        self._findings.note(
-            f"{snapshot.name} has configs of {counted(len(names), 'topic')} that had been deleted before "
-            f"({', '.join(names[:_SHOWN_DIFFERENCES])}{more}): Kafka keeps them where it catches up in one delta, and "
-            "a new topic of that name gets them."
-        )
-        for one in gone:
-            theirs = theirs.remove(one)
-        return attrs.evolve(image, configs=attrs.evolve(image.configs, resource_data=theirs))
+    def _compare(self, end: int, log: MetadataImage | None, *, epoch: int) -> None:
+        """Compare the snapshot at an offset with the log's image there, None for one that lacks some records."""
+        self.compared += compare_snapshot(self._findings, *self._images[end], log, epoch=epoch)
 
     def _report_stop(self, error: KraftlakeError, loader: MetadataBatchLoader | None) -> None:
         """Report the error that stopped the reading, unless the check of Kafka's files has already reported it."""

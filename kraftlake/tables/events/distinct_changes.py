@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlake.kernels.partition_row import DIRECTORIES, HEAP_LISTS, LEADER, RARE, RECOVERY, SHAPE
+from kraftlake.replay.log.broker_lists import BrokerLists
 from kraftlake.replay.log.partition_changes import Heaps, PartitionChanges
-from kraftlake.tables.events.broker_lists import BrokerLists
 from kraftlake.tables.events.partition_events import Hosts, PartitionColumns
 
 _OF_EVENTS: Final = (slice(0, DIRECTORIES), slice(LEADER, LEADER + 1), slice(RECOVERY, SHAPE + 1))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlake.image.topics.partition_registration import NO_LEADER, LeaderRecoveryState
-from kraftlake.tables.events.broker_lists import BrokerLists
+from kraftlake.replay.log.broker_lists import BrokerLists
 
 _RECOVERY_STATES: Final = np.array([state.name for state in sorted(LeaderRecoveryState)])
 

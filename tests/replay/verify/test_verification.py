@@ -23,6 +23,8 @@ from kraftlake.records.control_records import KRaftVersionRecord, SnapshotFooter
 from kraftlake.records.rows import to_rows
 from kraftlake.records.schema import Message
 from kraftlake.replay.imports.import_log import import_source
+from kraftlake.replay.reading import chunks
+from kraftlake.replay.verify import verification
 from kraftlake.replay.verify.findings import MAX_PROBLEMS, VerifyReport
 from tests.replay.made_logs import (
     UNDECODABLE,
@@ -47,6 +49,14 @@ from tests.replay.made_logs import (
 from tests.replay.sample_logs import NAMES, archived, copy_of, directory_of, without_first_segments
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+
+
+@pytest.fixture(autouse=True, params=["batch by batch", "in bulk"])
+def _replayed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each report is the same whichever way the log is replayed: the length of the log chooses it."""
+    if request.param == "in bulk":
+        for module in (verification, chunks):
+            monkeypatch.setattr(module, "BULK_FROM", 0)
 
 
 def verified(log: MadeLog | Sequence[RecordBatch]) -> VerifyReport:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.tables.events.broker_lists import BrokerLists
+from kraftlake.replay.log.broker_lists import BrokerLists
 
 BROKERS = st.integers(-2, 4) | st.sampled_from([2**31 - 1, -(2**31)])
 ROWS = st.lists(st.tuples(st.lists(BROKERS, max_size=5), st.lists(BROKERS, max_size=5)), max_size=6)

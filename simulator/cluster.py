@@ -34,6 +34,7 @@ from kraftlake.server.requests.listener import RequestListener
 from simulator import lake_store, nodes
 from simulator import scheduler as scheduling
 from simulator.admin import Admin
+from simulator.compacted_logs import COMPACTED
 from simulator.decoded_once import DecodedOnce
 from simulator.disks import files_of_process
 from simulator.faults import Faults
@@ -61,7 +62,8 @@ _BROKER_SETTINGS = {
     "initial.broker.registration.timeout.ms": "300000", "replica.lag.time.max.ms": "80000",
     "replica.fetch.wait.max.ms": "25000", "replica.socket.timeout.ms": "40000", "replica.fetch.backoff.ms": "3000",
     "replica.high.watermark.checkpoint.interval.ms": "20000", "log.segment.delete.delay.ms": "30000",
-    "auto.create.topics.enable": "false",
+    "auto.create.topics.enable": "false", "log.cleaner.backoff.ms": "60000",
+    "log.cleaner.io.max.bytes.per.second": "2000", "log.cleaner.dedupe.buffer.size": "2097152",
 }  # fmt: skip
 _CONTROLLER_SETTINGS = {
     "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "20000",
@@ -114,6 +116,7 @@ class Outcome:
     reads: int
     frames: int
     images_compared: int
+    cleanings: int
 
     def as_json(self) -> dict[str, Any]:
         """All of it, for another process."""
@@ -168,7 +171,7 @@ class VirtualCluster:
         for node in self.nodes:
             node.jump(self.chance.randrange(-5, 5) * SECOND)
         self.clients: list[Process] = []
-        self.topics = [("one", 0), ("one", 1), ("two", 0)]
+        self.topics = [("one", 0), ("one", 1), ("two", 0), *((name, 0) for name in COMPACTED)]
         self.admin = Admin(self.topics, self.history, self.bootstrap, lambda: self.replicas.newest)
 
     @property
@@ -260,6 +263,7 @@ class VirtualCluster:
             cpu_seconds=time.process_time() - began, records=self.history.records, faults=dict(self.faults.hits),
             leader_moves=self.replicas.leader_moves, commits=self.metadata.commits, claims=self.metadata.claims,
             reads=self.history.reads, frames=self.network.frames, images_compared=self.metadata.images_compared,
+            cleanings=sum(one.compacted.cleanings for one in self.replicas.committed.values()),
         )  # fmt: skip
 
     def _failure(self, fault: Exception) -> str:
@@ -335,12 +339,17 @@ class VirtualCluster:
 
     def _set_up(self, admin: Admin) -> None:
         """Create the topics that stay, then start producers and consumers."""
-        for name, partitions in (("one", 2), ("two", 1)):
+        plain = {"internal.segment.bytes": "20000"}
+        for name, partitions, configs in (
+            ("one", 2, plain),
+            ("two", 1, plain),
+            *((n, 1, c) for n, c in COMPACTED.items()),
+        ):
             while True:
                 if admin.client.refresh() and name in admin.client.ids:
                     break
                 try:
-                    admin.create_topic(name, partitions, {"internal.segment.bytes": "20000"})
+                    admin.create_topic(name, partitions, configs)
                 except Exception as fault:  # the cluster is not ready yet
                     self.tell(f"not created yet: {fault}")
                 self.scheduler.sleep(10 * SECOND)

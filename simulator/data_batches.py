@@ -1,4 +1,4 @@
-"""Record batches of data, as a producer sends them."""
+"""Record batches of data, as a producer sends them, and their records."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ from kraftlake.records.batch_header import (
     HEADER,
     LENGTH_FROM,
     TRANSACTIONAL_BIT,
+    header_at,
 )
 from kraftlake.records.compression import compress
-from kraftlake.records.varint import varint
+from kraftlake.records.varint import read_varint, read_varlong, varint
+from kraftlake.replica_manager.logs.cleaning.batch_content import records_of
+from kraftlake.replica_manager.logs.log_batch import LogBatch
+
+Record = tuple[int, int, bytes | None, bytes | None]
+"""Offset, time, key and value."""
 
 _HORIZON_BIT = 0x40
 
@@ -44,6 +50,7 @@ def keyed(
     times: tuple[int, ...] = (),
     producer: int = -1,
     transactional: bool = False,
+    epoch: int = 0,
     sequence: int = -1,
     codec: str = "none",
     append_time: bool = False,
@@ -51,7 +58,7 @@ def keyed(
     """One batch of keys and values, either of which may be None; `codec` is its compression."""
     times = times or (1000,) * len(records)
     attributes = COMPRESSIONS.index(codec) | APPEND_TIME_BIT * append_time | TRANSACTIONAL_BIT * transactional
-    return _batch(records, times, (producer, 0, sequence), attributes, codec=codec)
+    return _batch(records, times, (producer, epoch, sequence), attributes, codec=codec)
 
 
 def marker(
@@ -77,6 +84,28 @@ def emptied(data: bytes) -> bytes:
     length = HEADER.size - LENGTH_FROM
     whole = HEADER.pack(base, length, leader_epoch, magic, 0, *rest, 0)
     return HEADER.pack(base, length, leader_epoch, magic, crc32c(whole[CRC_FROM:]), *rest, 0)
+
+
+def records_in(batch: LogBatch) -> list[Record]:
+    """The records of a batch, decoded without the cleaner's loops."""
+    header = header_at(batch.data)
+    data, at = records_of(batch.data, header)
+    found: list[Record] = []
+    for _ in range(batch.count):
+        size, at = read_varint(data, at)
+        end = at + size
+        time, at = read_varlong(data, at + 1)
+        offset, at = read_varint(data, at)
+        key, at = _read_bytes(data, at)
+        value, _ = _read_bytes(data, at)
+        found.append((batch.base_offset + offset, header.base_timestamp + time, key, value))
+        at = end
+    return found
+
+
+def _read_bytes(data: bytes | memoryview, at: int) -> tuple[bytes | None, int]:
+    size, at = read_varint(data, at)
+    return (None if size < 0 else bytes(data[at : at + size])), at + max(size, 0)
 
 
 def _batch(

@@ -8,7 +8,10 @@ from zlib import crc32
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.topics.partition_registration import NO_LEADER
-from simulator.replica_watch import InvariantError, held_batches
+from kraftlake.records.uuid import Uuid
+from simulator.compacted_logs import COMPACTED, records_of
+from simulator.mirrors import Committed, held_batches
+from simulator.replica_watch import InvariantError
 from simulator.scheduler import SECOND
 from simulator.workload import checksum
 
@@ -120,6 +123,9 @@ class Peace:
         for topic in self._cluster.replicas.newest.topics.topics_by_id().values():
             for number, state in topic.partitions.items():
                 name = TopicPartition(topic.name, number)
+                if topic.name in COMPACTED:
+                    self._check_compacted(name, topic.id, state.isr)
+                    continue
                 held = self._held(name, state.isr)
                 for what, known, sum_of in (
                     ("acknowledged", history.acknowledged, checksum), ("read", history.read, crc32),
@@ -142,6 +148,19 @@ class Peace:
         if any(other != found[0] for other in found):
             raise InvariantError(f"replicas of {name} hold different records")
         return found[0]
+
+    def _check_compacted(self, name: TopicPartition, topic_id: Uuid, isr: tuple[int, ...]) -> None:
+        """Each replica holds what was committed at its offsets, but for what a cleaner may have removed."""
+        committed = self._cluster.replicas.committed.get((topic_id, name.partition), Committed())
+        for id_ in isr:
+            log = self._cluster.brokers[id_].log(name)
+            batches = held_batches(log)
+            ends = [0, *(one.last_offset + 1 for one in batches)]
+            bases = [*(one.base_offset for one in batches), log.log_end_offset]
+            if any(base < end for base, end in zip(bases, ends, strict=True)) or bases[-1] != ends[-1]:
+                raise InvariantError(f"{name}: broker-{id_} ends at {log.log_end_offset}, with batches at {bases}")
+            if problem := committed.compacted.problem(records_of(batches), 0, committed.batches.end):
+                raise InvariantError(f"{name}: broker-{id_} {problem}")
 
     def _check_configs(self) -> None:
         """What an administrator was told to be set is set, unless a late copy of an earlier request may have come."""

@@ -19,6 +19,7 @@ from kraftlake.metadata_log.storage.disk import ObjectStoreDisk, is_probe
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replica_manager.errors import OffsetOutOfRangeError
 from kraftlake.replica_manager.logs import partition_log
+from kraftlake.replica_manager.logs.cleaning.offset_map import OffsetMap
 from kraftlake.replica_manager.logs.disk import disk_log_manager
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
@@ -206,6 +207,30 @@ def _out_of_range_above_high_watermark() -> list[Change]:
     return [(PartitionLog, "read", read_committed)]
 
 
+def _last_records_removed() -> list[Change]:
+    choose = OffsetMap.choose
+
+    def choose_less(self: OffsetMap, *arguments: Any, **options: Any) -> Any:
+        whole, self.table = self.table, memoryview(bytearray(self.table)).cast("Q")
+        for at in range(2, len(whole), 3):  # a record at the latest offset of its key is not above this one
+            self.table[at] += bool(whole[at])
+        try:
+            return choose(self, *arguments, **options)
+        finally:
+            self.table = whole
+
+    return [(OffsetMap, "choose", choose_less)]
+
+
+def _tombstones_removed_at_once() -> list[Change]:
+    choose = OffsetMap.choose
+    return [
+        (OffsetMap, "choose", lambda self, header, records, *, keeps_tombstones: choose(
+            self, header, records, keeps_tombstones=False
+        )),
+    ]  # fmt: skip
+
+
 PLANTED = {
     "high-watermark-at-log-end": PlantedFault("a leader commits what no other replica has", _high_watermark_at_log_end),
     "high-watermark-below-min-isr": PlantedFault("a leader commits alone", _high_watermark_below_min_isr),
@@ -234,6 +259,10 @@ PLANTED = {
     "another-topic-deleted": PlantedFault("with a topic, another one is deleted", _another_topic_deleted),
     "out-of-range-above-high-watermark": PlantedFault(
         "consumers ahead of a new leader's high watermark start again", _out_of_range_above_high_watermark
+    ),
+    "last-records-removed": PlantedFault("compaction removes the last record of a key", _last_records_removed),
+    "tombstones-removed-at-once": PlantedFault(
+        "compaction removes tombstones before their time", _tombstones_removed_at_once
     ),
 }
 

@@ -1,31 +1,32 @@
 """What must hold of the replicas of a simulated cluster, checked at each append, truncation and high watermark.
 
 All logs are mirrored by the checksums of their batches: what a leader has once committed, every replica has for ever.
+Compacted logs are mirrored by their records, see `compacted_logs`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 from zlib import crc32
-
-import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.batch_run import BatchRun
+from kraftlake.replica_manager.logs.cleaning.log_cleaning import LogCleaning
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
-from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
+from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
 from kraftlake.replica_manager.logs.partition_folder import FUTURE
 from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.partition import Partition
+from simulator.compacted_logs import COMPACTED, cleaned_records, records_of
+from simulator.mirrors import Committed, Mirror, held_batches
 from simulator.scheduler import Process, active
 
 Key = tuple[Uuid, int]
-_LOG_SUFFIX = ".log"
 MIN_ISR = 2
 """min.insync.replicas of all topics."""
 
@@ -40,48 +41,6 @@ def violated(what: str) -> NoReturn:
     scheduler = active()
     scheduler.fault = scheduler.fault or fault
     raise fault
-
-
-@attrs.define
-class Batches:
-    """Batches in the order of their offsets: their bounds (the end is exclusive) and checksums."""
-
-    bases: list[int] = attrs.field(factory=list)
-    ends: list[int] = attrs.field(factory=list)
-    sums: list[int] = attrs.field(factory=list)
-
-    @property
-    def end(self) -> int:
-        """The offset after the last."""
-        return self.ends[-1] if self.ends else 0
-
-    def add(self, base: int, end: int, checksum: int) -> None:
-        """Add a batch."""
-        self.bases.append(base)
-        self.ends.append(end)
-        self.sums.append(checksum)
-
-    def cut(self, offset: int) -> None:
-        """Remove the batches with offsets from one on."""
-        count = bisect_left(self.ends, offset + 1)
-        del self.bases[count:], self.ends[count:], self.sums[count:]
-
-
-@attrs.define
-class Mirror:
-    """A log as it was written, and how far it was compared with what is committed."""
-
-    batches: Batches = attrs.field(factory=Batches)
-    compared: int = 0
-
-
-@attrs.define
-class Committed:
-    """What leaders have committed of a partition."""
-
-    batches: Batches = attrs.field(factory=Batches)
-    sequences: dict[tuple[int, int, int], int] = attrs.field(factory=dict)
-    """The base offset of each batch of an idempotent producer, by its id, epoch and sequence number."""
 
 
 class ReplicaWatch:
@@ -104,6 +63,7 @@ class ReplicaWatch:
         """Objects, names of their attributes, and the values to give them."""
         watch = self
         write, lead, follow = DiskPartitionLog._write, Partition.make_leader, Partition.make_follower
+        replace, begin = DiskPartitionLog.replace_segments, LogCleaning.__attrs_post_init__
         names = ("log_start_offset", "log_end_offset", "high_watermark")
         starts, ends, marks = (vars(PartitionLog)[name] for name in names)
 
@@ -134,7 +94,17 @@ class ReplicaWatch:
             marks.__set__(log, offset)
             watch.marked(log, offset)
 
+        def new_begin(cleaning: LogCleaning) -> None:
+            active().process.extra["cleaning_ms"] = cleaning.now_ms
+            begin(cleaning)
+
+        def new_replace(log: DiskPartitionLog, old: Sequence[LogSegment]) -> None:
+            watch.cleaned(log, old)
+            replace(log, old)
+
         return [
+            (LogCleaning, "__attrs_post_init__", new_begin),
+            (DiskPartitionLog, "replace_segments", new_replace),
             (DiskPartitionLog, "_write", new_write),
             (Partition, "make_leader", new_lead),
             (Partition, "make_follower", new_follow),
@@ -150,8 +120,11 @@ class ReplicaWatch:
         found = self._mirrors.get(log)
         if found is None:
             found = self._mirrors[log] = Mirror()
-            for batch in held_batches(log):
+            held = held_batches(log)
+            for batch in held:
                 found.batches.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
+            if log.topic_partition.topic in COMPACTED:
+                found.records = records_of(held)
         return found
 
     def written(self, log: PartitionLog, run: BatchRun) -> None:
@@ -160,12 +133,35 @@ class ReplicaWatch:
         for batch in run.batches:
             if batch.base_offset >= batches.end:
                 batches.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
+                if log.topic_partition.topic in COMPACTED:
+                    self.mirror(log).records.update(records_of([batch]))
+
+    def cleaned(self, log: DiskPartitionLog, old: Sequence[LogSegment]) -> None:
+        """Segments of a log are about to be replaced by what a cleaner has left of them."""
+        name, mirror, process = log.topic_partition, self.mirror(log), active().process
+        self._require(name.topic in COMPACTED, lambda: f"{name}: {process.name} cleans a log that is not compacted")
+        assert log.topic_id is not None
+        start, end = old[0].base_offset, old[-1].next_offset()
+        before = {offset: held for offset, held in mirror.records.items() if start <= offset < end}
+        after = cleaned_records(log, old)
+        committed = self.committed.setdefault((log.topic_id, name.partition), Committed())
+        upto = min(log.high_watermark, log.active.base_offset, committed.batches.end)
+        self.tell(f"{name}: {process.name} leaves {len(after)} of {len(before)} records from {start} to {end}")
+        problem = committed.compacted.cleaned(before, after, upto, process.extra["cleaning_ms"])
+        self._require(not problem, lambda: f"{name}: {process.name} {problem}")
+        for offset in before.keys() - after.keys():
+            del mirror.records[offset]
+        mirror.records.update(after)
+        mirror.compared = min(mirror.compared, start)
 
     def ended(self, log: PartitionLog, offset: int) -> None:
         """A log has another end."""
         mirror = self._mirrors.get(log)
         if mirror is not None and offset < mirror.batches.end:
             mirror.batches.cut(offset)
+            mirror.records = {at: held for at, held in mirror.records.items() if at < offset}
+            if log.topic_partition.topic in COMPACTED and mirror.batches.end < offset:
+                mirror.batches.add(mirror.batches.end, offset, 0)  # the end may be in a hole
             mirror.compared = min(mirror.compared, offset)
 
     def forget(self, process: Process) -> None:
@@ -272,6 +268,8 @@ class ReplicaWatch:
                 lambda b=batch: f"{name}: the batch at {b.base_offset} is committed behind {there.end}",  # type: ignore[misc]
             )
             there.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
+            if name.topic in COMPACTED:
+                committed.compacted.commit(batch)
             if batch.producer_id >= 0 and not batch.control:
                 sequence = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
                 twice = committed.sequences.setdefault(sequence, batch.base_offset)
@@ -286,6 +284,11 @@ class ReplicaWatch:
         held, there = mirror.batches, committed.batches
         start = mirror.compared
         if start >= upto:
+            return
+        if name.topic in COMPACTED:
+            problem = committed.compacted.problem(mirror.records, start, upto)
+            self._require(not problem, lambda: f"{name}: {process.name} {problem}")
+            mirror.compared = upto
             return
         at, other = bisect_right(held.ends, start), bisect_right(there.ends, start)
         while other < len(there.ends) and there.ends[other] <= upto:
@@ -355,18 +358,6 @@ class ReplicaWatch:
     def _require(self, holds: bool, words: Callable[[], str]) -> None:
         if not holds:
             violated(words())
-
-
-def held_batches(log: Any, start: int = 0) -> list[LogBatch]:
-    """The batches of a log from an offset on as they lie in its files, without a call of the broker."""
-    found: list[LogBatch] = []
-    if not log.segments:
-        return found
-    files = log.files._files
-    for segment in log.segments[log.segment_at(start) :]:
-        content = files.content(segment.path(_LOG_SUFFIX))[: segment.size]
-        found += [batch for batch in log_batches(content) if batch.last_offset >= start]
-    return found
 
 
 def _of(log: Any) -> Process | None:

@@ -15,7 +15,8 @@ from kraftlake.protocol.node_error import NodeError
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from simulator.client import Client, milliseconds
-from simulator.data_batches import batch
+from simulator.compacted_logs import COMPACTED, records_of
+from simulator.data_batches import batch, keyed
 from simulator.replica_watch import ReplicaWatch, violated
 from simulator.scheduler import SECOND, active
 
@@ -23,6 +24,9 @@ PRODUCE_VERSIONS = range(9, 10)
 FETCH_VERSIONS = range(12, 13)
 _GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 _PAUSE_NS = 5 * SECOND
+_KEYS = 40
+_TOMBSTONES = 0.15
+"""The number of keys in compacted topics, and the share of their records without a value."""
 
 
 @attrs.define
@@ -100,10 +104,7 @@ class Producer:
         for _ in range(size):
             self._made += 1
             values.append(b"producer %d value %d" % (self.number, self._made))
-        now_ms = active().time_ns() // 1_000_000
-        data = batch(
-            *values, times=(now_ms,) * size, producer=self._id, epoch=self._epoch, sequence=sequence & 0x7FFF_FFFF
-        )
+        data = self._batch(topic, values, sequence & 0x7FFF_FFFF)
         while not self.is_stopped():
             topic_id = self.client.ids.get(topic)
             error, offset = self._send(topic, partition, data)
@@ -122,6 +123,17 @@ class Producer:
                 )
             active().sleep(active().process.chance.randrange(SECOND // 2, _PAUSE_NS))
             self.client.refresh()
+
+    def _batch(self, topic: str, values: list[bytes], sequence: int) -> bytes:
+        """A batch of values; for a compacted topic with keys, and some tombstones in place of values."""
+        times = (active().time_ns() // 1_000_000,) * len(values)
+        if topic not in COMPACTED:
+            return batch(*values, times=times, producer=self._id, epoch=self._epoch, sequence=sequence)
+        chance = active().process.chance
+        records = [
+            (b"key %d" % chance.randrange(_KEYS), None if chance.random() < _TOMBSTONES else value) for value in values
+        ]
+        return keyed(*records, times=times, producer=self._id, epoch=self._epoch, sequence=sequence)
 
     def _committed(self, topic_id: Uuid | None, partition: int) -> list[tuple[int, int]]:
         """The last sequence numbers of this producer that were committed, with the offsets of their batches."""
@@ -162,6 +174,10 @@ class Producer:
         end = -1 if committed is None else committed.batches.end
         if end < offset + size:
             violated(f"{topic}-{partition} acknowledged offset {offset}, and {end} are committed")
+        if topic in COMPACTED and committed is not None:
+            sent = {offset + at: record for at, record in records_of(log_batches(data)).items()}
+            if problem := committed.compacted.problem(sent, offset, offset + size):
+                violated(f"{topic}-{partition} acknowledged offset {offset}, and the producer {problem}")
 
 
 class Consumer:
@@ -217,22 +233,30 @@ class Consumer:
             if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and is_current:  # an old leader may end below it
                 violated(f"{name}: broker-{leader} leads, and says that {offset} is out of range, of {position} read")
             return False
-        end = self._note(topic_id, partition, bytes(told.records or b""), int(told.high_watermark))
+        data = bytes(told.records or b"")
+        end = self._note(topic_id, name, data, int(told.high_watermark))
+        if topic in COMPACTED and end > offset:
+            found = self.watch.committed[topic_id, partition].compacted
+            if problem := found.problem(records_of(log_batches(data)), offset, end):
+                violated(f"{name}: a consumer at {offset} {problem}")
         if not again and end > position:
             self._positions[topic_id, partition] = end
         return True
 
-    def _note(self, topic_id: Uuid, partition: int, data: bytes, high_watermark: int) -> int:
+    def _note(self, topic_id: Uuid, name: TopicPartition, data: bytes, high_watermark: int) -> int:
         end = -1
         for one in log_batches(data):
-            key = (topic_id, partition, one.base_offset)
+            key = (topic_id, name.partition, one.base_offset)
             self.history.reads += 1
-            known = self.history.read.setdefault(key, crc32(one.data))
-            if known != crc32(one.data):
-                violated(f"partition {partition} of {topic_id}: {one.base_offset} was read as another batch")
+            if one.base_offset < end:
+                violated(f"{name}: {one.base_offset} was read behind {end}")
+            if name.topic not in COMPACTED:
+                known = self.history.read.setdefault(key, crc32(one.data))
+                if known != crc32(one.data):
+                    violated(f"{name}: {one.base_offset} was read as another batch")
             end = one.last_offset + 1
             if end > high_watermark:
-                violated(f"partition {partition} of {topic_id}: {end} was read above {high_watermark}")
+                violated(f"{name}: {end} was read above {high_watermark}")
         return end
 
 

@@ -28,8 +28,8 @@ SECONDS_AN_HOUR = 120
 """How long a simulated hour may take, which takes eight seconds where nothing else runs."""
 CAUGHT_WITHIN = 60
 """The number of hours within which a planted fault is found."""
-QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite")
-"""The planted faults that `make test` tries, too: of a broker and of a lake, each within an hour or two."""
+QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite", "last-records-removed")
+"""The planted faults that `make test` tries, too: of a broker, a lake and a cleaner, each within an hour or two."""
 
 
 def run(seeds: range, *, planted: str | None = None) -> list[dict[str, Any]]:
@@ -84,6 +84,7 @@ def test_a_seed_is_one_history() -> None:
         del hour["cpu_seconds"]
     one, other, again = histories
     assert one == again
+    assert one["cleanings"] > 10
     assert one["trace"] != other["trace"]
 
 

@@ -136,7 +136,7 @@ class LogCleaning:
                 self.check(group)
                 files.set_modified_ms(cleaned.path(LOG), files.modified_ms(group[-1].path(LOG)))
                 log.replace_segments(group)
-        except BaseException:
+        except Exception:  # where a process ends, the next one may clean the same segments already
             cleaned.close()
             for path in paths:
                 files.delete(path)

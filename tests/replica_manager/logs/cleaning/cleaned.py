@@ -6,44 +6,16 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from random import Random
 
-from kraftlake.records.batch_header import header_at
-from kraftlake.records.varint import read_varint, read_varlong
-from kraftlake.replica_manager.logs.cleaning.batch_content import records_of
 from kraftlake.replica_manager.logs.cleaning.cleanable import log_to_clean
 from kraftlake.replica_manager.logs.cleaning.log_cleaning import LogCleaning
 from kraftlake.replica_manager.logs.cleaning.offset_map import OffsetMap
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
-from kraftlake.replica_manager.logs.log_batch import LogBatch
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from simulator.data_batches import keyed
+from simulator.data_batches import Record, keyed, records_in
 
 COMPACTED = LogConfig(
     cleanup_policy=("compact",), segment_bytes=500, index_interval_bytes=100, min_cleanable_dirty_ratio=0.01
 )
-Record = tuple[int, int, bytes | None, bytes | None]
-"""Offset, time, key and value."""
-
-
-def records_in(batch: LogBatch) -> list[Record]:
-    """The records of a batch, decoded without the cleaner's loops."""
-    header = header_at(batch.data)
-    data, at = records_of(batch.data, header)
-    found: list[Record] = []
-    for _ in range(batch.count):
-        size, at = read_varint(data, at)
-        end = at + size
-        time, at = read_varlong(data, at + 1)
-        offset, at = read_varint(data, at)
-        key, at = _bytes(data, at)
-        value, _ = _bytes(data, at)
-        found.append((batch.base_offset + offset, header.base_timestamp + time, key, value))
-        at = end
-    return found
-
-
-def _bytes(data: bytes | memoryview, at: int) -> tuple[bytes | None, int]:
-    size, at = read_varint(data, at)
-    return (None if size < 0 else bytes(data[at : at + size])), at + max(size, 0)
 
 
 def records_of_log(log: DiskPartitionLog) -> list[Record]:

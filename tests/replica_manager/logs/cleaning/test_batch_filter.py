@@ -12,8 +12,7 @@ from kraftlake.replica_manager.logs.cleaning.batch_filter import BatchFilter, La
 from kraftlake.replica_manager.logs.cleaning.cleaned_transactions import CleanedTransactions
 from kraftlake.replica_manager.logs.cleaning.offset_map import OffsetMap
 from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
-from simulator.data_batches import keyed
-from tests.replica_manager.logs.cleaning.cleaned import records_in
+from simulator.data_batches import keyed, records_in
 
 RECORDS = [(b"a", b"1"), (b"b", None), (b"a", b"2"), (None, b"x"), (b"c", b"3"), (b"a", b"4")]
 TIMES = (5_000, 1_000, 7_000, 2_000, 9_000, 3_000)

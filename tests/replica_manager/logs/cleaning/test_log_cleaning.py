@@ -85,6 +85,17 @@ def test_a_log_that_changes_is_left_as_it_is(tmp_path: Path, change: str, steps:
     assert not list((tmp_path / "foo-0").glob("*.cleaned"))
 
 
+def test_a_cleaning_that_is_given_up_leaves_its_files_to_the_next_process(tmp_path: Path) -> None:
+    log = opened(tmp_path, COMPACTED)
+    fill(log)
+    steps = cleaning_of(log).steps()
+    while not (found := [*tmp_path.rglob("*.log.cleaned")]):
+        next(steps)
+    found[0].write_bytes(b"of the next process")
+    steps.close()
+    assert found[0].read_bytes() == b"of the next process"
+
+
 def test_a_damaged_batch_ends_the_cleaning_and_stays(tmp_path: Path) -> None:
     log = opened(tmp_path, COMPACTED)
     fill(log)

@@ -198,6 +198,13 @@ ALERTS: Final = (
         summary="Cluster {{ $labels.cluster }} has replicas in log directories that are gone.",
     ),
     Alert(
+        name="KraftlakeUncleanablePartitions",
+        expr="kafka_log_logcleanermanager_uncleanable_partitions_count > 0",
+        lasts="5m",
+        severity="warning",
+        summary="Broker {{ $labels.instance }} can't clean compacted logs in {{ $labels.logDirectory }}.",
+    ),
+    Alert(
         name="KraftlakeQuorumUnreachable",
         expr='kraftlake_follow_state{state="waiting"} == 1',
         lasts="1m",

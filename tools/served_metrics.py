@@ -54,8 +54,8 @@ def _register_controller(registry: MetricsRegistry) -> None:
 
 
 def _register_broker(registry: MetricsRegistry) -> None:
-    broker = attrs.make_class("Broker", ["loader", "manager"])(
-        attrs.make_class("Loader", ["metrics"])(MetadataLoaderMetrics()), None
+    broker = attrs.make_class("Broker", ["loader", "manager", "cleaner"])(
+        attrs.make_class("Loader", ["metrics"])(MetadataLoaderMetrics()), None, None
     )
     register_broker(registry, cast("Any", broker), SystemClock())
 

@@ -59,6 +59,9 @@ def test_a_controller_and_a_broker_serve_kafkas_metrics_and_are_ready_when_they_
         assert told["kafka_server_kafkaserver_brokerstate"] == 3
         assert told["kafka_server_replicamanager_leadercount"] == 0
         assert told["kafka_log_logmanager_offlinelogdirectorycount"] == 0
+        labels = f'{{logDirectory="{tmp_path / "logs"}"}}'
+        assert told[f"kafka_log_logcleanermanager_uncleanable_partitions_count{labels}"] == 0
+        assert told["kafka_log_logcleanermanager_max_dirty_percent"] == 0
     finally:
         broker.stop()
         controller.stop()

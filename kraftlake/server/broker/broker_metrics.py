@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftlake.replica_manager.logs.cleaning.cleaner_metrics import register_cleaner
 from kraftlake.replica_manager.replication_metrics import register_metrics
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def register_broker(registry: MetricsRegistry, broker: Broker, clock: Clock) -> None:
-    """Register the metrics of a broker's metadata, replicas and log directories."""
+    """Register the metrics of a broker's metadata, replicas, cleaner and log directories."""
     broker.loader.metrics.register(registry, clock)
     register_metrics(broker.manager, registry)
+    register_cleaner(registry, broker.cleaner)
     registry.gauge(
         MetricName("kafka.server", "KafkaServer", "BrokerState"),
         "1 starting, 2 recovery, 3 running, 6 controlled shutdown, 7 shutting down.",

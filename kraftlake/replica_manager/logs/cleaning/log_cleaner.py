@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
-from kraftlake.replica_manager.errors import KafkaStorageError, ReplicationError
+from kraftlake.replica_manager.errors import KafkaStorageError
 from kraftlake.replica_manager.logs.cleaning.cleanable import LogToClean, first_dirty_offset, log_to_clean
 from kraftlake.replica_manager.logs.cleaning.log_cleaning import CleaningAbortedError, LogCleaning
 from kraftlake.replica_manager.logs.cleaning.offset_map import SLOT_SIZE, OffsetMap
@@ -37,6 +37,21 @@ class CleanerConfig:
     backoff_ms: int = 15_000
 
 
+@attrs.frozen(kw_only=True)
+class CleaningFigures:
+    """The figures of a cleaning that has come to its end; sizes in bytes."""
+
+    bytes_before: int = 0
+    bytes_after: int = 0
+    map_utilization: float = 0.0
+    ms: int = 0
+
+    @property
+    def recopied(self) -> float:
+        """The part of the bytes that was left."""
+        return self.bytes_after / max(self.bytes_before, 1)
+
+
 @attrs.define(eq=False, kw_only=True)
 class LogCleaner:
     """Cleans the compacted logs of a manager, the dirtiest first; a log that can't be cleaned is set aside.
@@ -51,10 +66,16 @@ class LogCleaner:
     """May be replaced at any time; the next cleaning follows it."""
     uncleanable: dict[TopicPartition, str] = attrs.field(factory=dict, init=False)
     """Why logs are set aside, until they are deleted or the broker starts again."""
+    uncleanable_bytes: dict[TopicPartition, int] = attrs.field(factory=dict, init=False)
+    """The bytes of these logs that would be cleaned, at the last look; all where that can't be seen."""
     dirtiest_ratio: float = attrs.field(default=0.0, init=False)
     """The cleanable part of the dirtiest log at the last look."""
-    last_run_ms: int = attrs.field(default=0, init=False)
-    """The time of the last look (epoch ms)."""
+    last_run_ms: int = attrs.field(init=False)
+    """The time of the last look, or of the start (epoch ms)."""
+    last_cleaning: CleaningFigures = attrs.field(factory=CleaningFigures, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.last_run_ms = self.clock.milliseconds()
 
     def clean_next(self) -> Iterator[float] | None:
         """Begin to clean the log that is due and dirtiest; None if none is due.
@@ -68,8 +89,8 @@ class LogCleaner:
     def _dirtiest(self) -> LogToClean | None:
         now = self.last_run_ms = self.clock.milliseconds()
         logs = self.manager.logs()
-        for name in [name for name in self.uncleanable if name not in logs]:
-            del self.uncleanable[name]
+        self.uncleanable = {name: why for name, why in self.uncleanable.items() if name in logs}
+        self.uncleanable_bytes = {name: self._dirty_bytes(logs[name], now) for name in self.uncleanable}
         looked_at = [self._to_clean(log, now) for name, log in list(logs.items()) if name not in self.uncleanable]
         dirty = [found for found in looked_at if found is not None]
         self.dirtiest_ratio = max((found.cleanable_ratio for found in dirty), default=0.0)
@@ -87,10 +108,17 @@ class LogCleaner:
                     cleaned_to = first_dirty_offset(log, cleaned_to)
                     self.manager.note_cleaned(log, cleaned_to)
                 found = log_to_clean(log, cleaned_to, now_ms)
-        except ReplicationError as error:
+        except Exception as error:
             self._set_aside(log, error)
             return None
         return found if found.clean_bytes + found.cleanable_bytes else None
+
+    def _dirty_bytes(self, log: DiskPartitionLog, now_ms: int) -> int:
+        try:
+            with self.manager.guard(log.topic_partition):
+                return log_to_clean(log, self.manager.cleaned_to(log), now_ms).cleanable_bytes
+        except Exception:
+            return log.size
 
     def _clean(self, to_clean: LogToClean) -> Iterator[float]:
         log, config = to_clean.log, self.config
@@ -118,14 +146,19 @@ class LogCleaner:
         except Exception as error:
             self._set_aside(log, error)
         else:
+            done = self.last_cleaning = CleaningFigures(
+                bytes_before=cleaning.bytes_before, bytes_after=cleaning.bytes_after,
+                map_utilization=cleaning.offset_map.utilization, ms=self.clock.milliseconds() - begun,
+            )  # fmt: skip
             _log.info(
                 "log_cleaned", partition=str(name), from_offset=to_clean.first_dirty_offset,
-                to_offset=cleaning.cleaned_to, bytes_before=cleaning.bytes_before, bytes_after=cleaning.bytes_after,
-                map_utilization=round(cleaning.offset_map.utilization, 3), ms=self.clock.milliseconds() - begun,
+                to_offset=cleaning.cleaned_to, bytes_before=done.bytes_before, bytes_after=done.bytes_after,
+                map_utilization=round(done.map_utilization, 3), ms=done.ms,
             )  # fmt: skip
 
     def _set_aside(self, log: DiskPartitionLog, error: Exception) -> None:
         if isinstance(error, KafkaStorageError):
             return  # its directory has failed, and the log with it
         self.uncleanable[log.topic_partition] = str(error)
+        self.uncleanable_bytes[log.topic_partition] = self._dirty_bytes(log, self.clock.milliseconds())
         _log.warning("log_is_uncleanable", partition=str(log.topic_partition), folder=log.folder, why=str(error))

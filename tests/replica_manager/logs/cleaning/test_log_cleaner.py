@@ -138,9 +138,11 @@ def test_a_damaged_log_is_set_aside_with_its_reason_and_others_are_cleaned(tmp_p
     assert checkpoint(manager) == {"sound": sound.active.base_offset}
     assert list(cleaner.uncleanable) == [broken.topic_partition]
     assert "fails its checksum" in cleaner.uncleanable[broken.topic_partition]
+    dirty = sum(segment.size for segment in broken.segments[:-1])
+    assert cleaner.uncleanable_bytes == {broken.topic_partition: dirty}
     manager.delete_logs([broken.topic_partition], lambda *_: None)
     assert cleaner.clean_next() is None
-    assert cleaner.uncleanable == {}
+    assert (cleaner.uncleanable, cleaner.uncleanable_bytes) == ({}, {})
 
 
 @pytest.mark.parametrize(("rate", "waits"), [(float("inf"), False), (1_000.0, True)])

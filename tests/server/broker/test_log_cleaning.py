@@ -1,0 +1,124 @@
+"""Running brokers of a lake clean a compacted topic: what consumers read, and followers have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import NewTopic
+
+from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.server.broker.broker import Broker
+from tests.replica_manager.logs.cleaning.cleaned import latest_values, records_of_log
+from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
+from tests.waiting import PATIENCE
+
+NAME = TopicPartition("states", 0)
+CLEANING = {
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.dedupe.buffer.size": "2097152",
+    "log.initial.task.delay.ms": "0",
+    "replica.high.watermark.checkpoint.interval.ms": "200",
+}
+TOPIC = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
+KEYS = 7
+BATCHES = 20
+
+
+def write(cluster: LakeCluster, first: int) -> dict[bytes, bytes | None]:
+    """Write batches, each of which begins a segment by its time; returns the last value of each key."""
+    last: dict[bytes, bytes | None] = {}
+    producer = Producer({"bootstrap.servers": cluster.brokers, "acks": "all", "enable.idempotence": True})
+    for number in range(first, first + BATCHES):
+        for at in range(5):
+            key = b"key-%d" % ((number + at * at) % KEYS)
+            last[key] = None if key == b"key-3" else b"value-%d-%d" % (number, at)
+            producer.produce(NAME.topic, last[key], key, partition=0, timestamp=1_700_000_000_000 + 2_000 * number)
+        assert producer.flush(PATIENCE) == 0
+    return last
+
+
+def read(cluster: LakeCluster) -> list[tuple[int, bytes, bytes | None]]:
+    """All records from the beginning to the end."""
+    config = {"group.id": "none", "enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = Consumer({"bootstrap.servers": cluster.brokers, **config})
+    consumer.assign([ClientPartition(NAME.topic, 0, OFFSET_BEGINNING)])
+    found: list[tuple[int, bytes, bytes | None]] = []
+    while (message := consumer.poll(PATIENCE)) is not None and message.error() is None:
+        found.append((message.offset(), message.key(), message.value()))
+    assert message is not None
+    consumer.close()
+    return found
+
+
+def broker_of(cluster: LakeCluster, id_: int) -> Broker:
+    broker = cluster.members[id_].server.broker
+    assert isinstance(broker, Broker)
+    return broker
+
+
+def log_of(cluster: LakeCluster, id_: int) -> DiskPartitionLog:
+    return broker_of(cluster, id_).logs.logs()[NAME]
+
+
+def await_clean(cluster: LakeCluster, *ids: int) -> None:
+    """Wait until the brokers have cleaned all that they can."""
+
+    def is_clean(id_: int) -> bool:
+        log = log_of(cluster, id_)
+        return broker_of(cluster, id_).logs.cleaned_to(log) == log.active.base_offset > 0
+
+    ends = {log_of(cluster, id_).log_end_offset for id_ in ids}
+    assert len(ends) == 1
+    cluster.wait_for(lambda: all(map(is_clean, ids)), "the logs are clean")
+
+
+@contextmanager
+def cleaning_cluster(folder: Path, *brokers: int) -> Iterator[LakeCluster]:
+    """A cluster with the compacted topic, whose first broker leads it."""
+    with lake_cluster(folder, brokers=()) as cluster:
+        for id_ in brokers:
+            cluster.start_broker(id_, CLEANING)
+        cluster.await_unfenced(*brokers)
+        new, admin = NewTopic(NAME.topic, 1, replica_assignment=[list(brokers)], config=TOPIC), cluster.admin()
+        admin.create_topics([new])[NAME.topic].result(PATIENCE)
+        yield cluster
+
+
+def test_a_broker_cleans_and_consumers_read_the_last_value_of_each_key(tmp_path: Path) -> None:
+    with cleaning_cluster(tmp_path, 1) as cluster:
+        last = write(cluster, 0)
+        await_clean(cluster, 1)
+        found = read(cluster)
+        assert {key: value for _, key, value in found} == last
+        assert len(found) < 5 * BATCHES // 2
+        assert broker_of(cluster, 1).cleaner.last_cleaning.bytes_before > 0
+
+
+@pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: ten seconds")
+def test_a_follower_that_was_away_catches_up_behind_a_leader_that_has_cleaned(tmp_path: Path) -> None:
+    with cleaning_cluster(tmp_path, 1, 2) as cluster:
+        last = write(cluster, 0)
+        await_clean(cluster, 1, 2)
+        cluster.members.pop(2).stop()
+        last |= write(cluster, BATCHES)
+        await_clean(cluster, 1)
+        cluster.start_broker(2, CLEANING)
+        cluster.await_unfenced(1, 2)
+        cluster.wait_for(
+            lambda: NAME in broker_of(cluster, 2).logs.logs() and log_of(cluster, 2).log_end_offset == 10 * BATCHES,
+            "the follower has caught up",
+        )
+        await_clean(cluster, 1, 2)
+        found = read(cluster)
+        assert {key: value for _, key, value in found} == last
+        kept = {key: (offset, value) for offset, key, value in found}
+        assert latest_values(records_of_log(log_of(cluster, 1))) == kept
+        assert latest_values(records_of_log(log_of(cluster, 2))) == kept
+        assert [broker_of(cluster, id_).cleaner.uncleanable for id_ in (1, 2)] == [{}, {}]

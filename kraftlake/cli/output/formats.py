@@ -38,13 +38,16 @@ def table_of(form: Row, format_: str) -> Table:
     return Table(("field", "value"), [{"field": name, "value": _dated(name, value)} for name, value in form.items()])
 
 
+_FINITE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
+
+
 def json_text(value: Any) -> str:
     """A value as JSON, in ASCII, so that no string in it can steer a terminal.
 
     Numbers that JSON lacks are strings, as Kafka's tools print them: "NaN", "Infinity".
     """
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False, check_circular=False)
+        return _FINITE.encode(value)
     except ValueError:
         return json.dumps(_finite(value), separators=(",", ":"))
 

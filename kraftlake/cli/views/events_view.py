@@ -15,6 +15,7 @@ from kraftlake.cli.selection.tally import times_of
 from kraftlake.cli.views.lines import LineTimes
 from kraftlake.cli.views.who_view import STYLES
 from kraftlake.diagnosis.attribution.words import who_words
+from kraftlake.runtime.json_names import camel_case
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,11 +107,10 @@ class EventsView:
 def rows_of_events(cluster_id: str | None, tables: Iterable[pa.Table], attribution: Attribution | None = None) -> Table:
     """The rows of `events/` as they come in tables, with the clients of each where there is an `attribution`."""
     from kraftlake.tables.events.events_table import EVENTS
-    from kraftlake.tables.events.log_events import form_of
 
     of_cluster = {"clusterId": cluster_id}
     rows = (of_cluster | form for table in tables for form in forms_of(table))
-    columns = ("clusterId", *form_of(dict.fromkeys(EVENTS.schema.names)))
+    columns = ("clusterId", *map(camel_case, EVENTS.schema.names))
     if attribution is None:
         return Table(columns, rows)
     return Table((*columns, *attribution.columns), (row | attribution.of_event(row).to_json() for row in rows))
@@ -119,6 +119,6 @@ def rows_of_events(cluster_id: str | None, tables: Iterable[pa.Table], attributi
 def forms_of(events: pa.Table) -> Iterator[Row]:
     """The rows of `events/` in their JSON form."""
     from kraftlake.api.events import rows_of
-    from kraftlake.tables.events.log_events import form_of
+    from kraftlake.tables.events.log_events import as_json
 
-    return map(form_of, rows_of(events))
+    return rows_of(as_json(events))

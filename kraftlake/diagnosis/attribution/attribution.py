@@ -35,6 +35,7 @@ class Attribution:
         Raises UsageError for witnesses that can't be of this log: without a zone, or of other times.
         """
         self._records = ChangedRecords(source)
+        self._of_nodes: dict[str, Who] = {}
         self._logs = self._placed(read_logs(witnesses.authorizer_logs), witnesses, source.name)
         audits = read_audits(witnesses.audits, witnesses.audit_map) if witnesses.audits else []
         self._audits = self._placed(audits, witnesses, source.name)
@@ -54,7 +55,11 @@ class Attribution:
         if isinstance(time, datetime):
             time = (time - EPOCH) // timedelta(milliseconds=1)
         cause = cause_of_event(event["kind"], event["subject"], event["topic"])
-        return self._who(ChangedRecord(-1 if time is None else time, cause))
+        if cause.ways:
+            return self._who(ChangedRecord(-1 if time is None else time, cause))
+        if cause.nodes not in self._of_nodes:  # as most events: at any time the same
+            self._of_nodes[cause.nodes] = self._who(ChangedRecord(-1, cause))
+        return self._of_nodes[cause.nodes]
 
     def _who(self, record: ChangedRecord | None) -> Who:
         found = [_finding(logs, record) if logs else None for logs in (self._logs, self._audits)]

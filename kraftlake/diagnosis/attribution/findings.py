@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -20,6 +20,9 @@ class Candidate:
     def to_json(self) -> dict[str, Any]:
         """The fields by name."""
         return attrs.asdict(self)
+
+
+_NO_ONE: Final = dict.fromkeys(attrs.fields_dict(Candidate))
 
 
 @attrs.frozen(kw_only=True)
@@ -42,7 +45,7 @@ class Finding:
     def to_json(self) -> dict[str, Any]:
         """The fields of `who` and `audit` in the JSON of commands."""
         named = self.named
-        of_named: dict[str, Any] = dict.fromkeys(attrs.fields_dict(Candidate)) if named is None else named.to_json()
+        of_named: dict[str, Any] = _NO_ONE if named is None else named.to_json()
         others = [] if named is not None else [candidate.to_json() for candidate in self.candidates]
         return of_named | {"candidates": others, "reason": self.reason}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.loader.manifest import SkippedRecord
@@ -15,6 +15,7 @@ from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.queries.changes import begin_of_range
 from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.replay.reading.replay_base import check_unbroken
+from kraftlake.runtime.json_names import camel_case
 from kraftlake.tables.events.delta_events import DeltaEvents, EventChunk
 from kraftlake.tables.events.events_table import EVENTS
 
@@ -73,10 +74,8 @@ class LogEvents:
             yield self._events.take(chunk)
 
 
-def form_of(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the table events/ as JSON: names in camel case, the time in milliseconds since 1970."""
-    time = row.pop("timestamp")
-    form = {"offset": row.pop("offset"), "epoch": row.pop("epoch")}
-    form["timestamp"] = -1 if time is None else round(time.timestamp() * 1000)
-    form |= {"kind": row.pop("kind"), "subject": row.pop("subject"), "topic": row.pop("topic")}
-    return form | {"topicId": row.pop("topic_id")} | row
+def as_json(events: pa.Table) -> pa.Table:
+    """The table events/ with the names of its JSON, and with times in milliseconds since 1970, -1 for none."""
+    times = pc.fill_null(pc.divide(events["timestamp"].cast(pa.int64()), 1000), -1)
+    place = events.column_names.index("timestamp")
+    return events.set_column(place, "timestamp", times).rename_columns([*map(camel_case, events.column_names)])

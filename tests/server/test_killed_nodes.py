@@ -18,6 +18,7 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.records.control_records import LeaderChangeMessage
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.producer_state import BATCHES_TO_RETAIN
+from tests.server.broker.keyed_load import KeyedLoad, check_compacted, read_all
 from tests.server.broker.load import Load
 from tests.server.broker.muting_proxy import MutingProxy
 from tests.server.broker.on_disk import bytes_of
@@ -30,6 +31,9 @@ pytestmark = pytest.mark.xdist_group("killed_nodes")
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SEED = int(os.environ.get("KRAFTLAKE_SEED", "0"))
 TOPIC, REPEATED, PARTITIONS = "kept", "repeated", 4
+COMPACTED, COMPACTED_PARTITIONS, KEYS = "compacted", 2, 51
+CLEANER = {"log.initial.task.delay.ms": "1000", "log.cleaner.backoff.ms": "300"}
+"""Settings by which brokers clean logs soon after each start, and all the time."""
 KILLS, SECONDS = 2, 1_800 if LONG else 0
 """How often nodes are killed in turn at least, and how long."""
 ROUNDS = 100 if LONG else 2
@@ -38,8 +42,12 @@ ROUNDS = 100 if LONG else 2
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeProcesses]:
-    with LakeProcesses(tmp_path_factory.mktemp("killed")) as made:
+    with LakeProcesses(tmp_path_factory.mktemp("killed"), settings=CLEANER) as made:
         made.create(TOPIC, PARTITIONS, min_insync_replicas="2")
+        made.create(
+            COMPACTED, COMPACTED_PARTITIONS, min_insync_replicas="2", cleanup_policy="compact",
+            internal_segment_bytes="20000", min_cleanable_dirty_ratio="0.1",
+        )  # fmt: skip
         yield made
 
 
@@ -80,8 +88,12 @@ def active_controller(cluster: LakeProcesses) -> KilledNode:
 def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(cluster: LakeProcesses) -> None:
     draws = random.Random(SEED)
     names = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+    compacted = [TopicPartition(COMPACTED, number) for number in range(COMPACTED_PARTITIONS)]
     kills = 0
-    with Load(cluster.bootstrap, names, per_second=400) as load:
+    with (
+        Load(cluster.bootstrap, names, per_second=400) as load,
+        KeyedLoad(cluster.bootstrap, compacted, keys=KEYS, per_second=200, batch_size=8_000) as keyed,
+    ):
         load.await_more()
         end = time.monotonic() + SECONDS
         while kills < KILLS or time.monotonic() < end:
@@ -96,11 +108,17 @@ def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(
             cluster.await_alive()
             wait_for(lambda: all_in_sync(cluster), "all replicas are in sync")
             load.await_more()
+            keyed.await_more()
+        wait_for(lambda: all(node.events("log_cleaned") for node in cluster.brokers), "all brokers clean logs")
     found = held(cluster)
     lost = [record for record in load.acked if found.get(record[:2]) != record[2]]
     assert not lost, f"{len(lost)} of {len(load.acked)} acknowledged records are gone, such as {lost[0][:2]}"
     values = [*found.values()]
     assert len({*values}) == len(values), "an idempotent producer's record is there twice"
+    left = read_all(cluster.bootstrap, COMPACTED, COMPACTED_PARTITIONS)
+    check_compacted(keyed.records, left)
+    assert len(left) < len(keyed.records), "nothing was compacted"
+    assert not [node.id for node in cluster.brokers if node.events("log_is_uncleanable")]
 
 
 def test_a_producer_whose_five_requests_a_killed_broker_has_not_answered_doubles_nothing(
@@ -142,8 +160,11 @@ def all_wait(broker: KilledNode, load: Load, looks: list[int]) -> bool:
 
 
 def all_in_sync(cluster: LakeProcesses) -> bool:
-    topic = cluster.image().topics.get_topic(TOPIC)
-    return topic is not None and all(len(one.isr) == len(one.replicas) for one in topic.partitions.values())
+    topics = [cluster.image().topics.get_topic(name) for name in (TOPIC, COMPACTED)]
+    return all(
+        topic is not None and all(len(one.isr) == len(one.replicas) for one in topic.partitions.values())
+        for topic in topics
+    )
 
 
 def test_a_controller_that_slept_while_another_took_over_never_commits_again(cluster: LakeProcesses) -> None:

@@ -87,13 +87,18 @@ class Load:
         while not self._closing.wait(self._pause):
             for _ in range(10):
                 name = self._names[number % len(self._names)]
+                key, value = self._record(number)
                 self._producer.produce(
-                    name.topic, text(number, 200), partition=name.partition, on_delivery=self._delivered
+                    name.topic, value, key=key, partition=name.partition, on_delivery=self._delivered
                 )
                 number += 1
             self._producer.poll(0)
             while len(self._producer) > 20_000 and not self._closing.is_set():
                 self._producer.poll(0.1)
+
+    def _record(self, number: int) -> tuple[bytes | None, bytes | None]:
+        """A key and a value, either of which may be None."""
+        return None, text(number, 200)
 
     def _delivered(self, fault: Any, message: Any) -> None:
         if fault is not None:

@@ -13,6 +13,7 @@ from kraftlake.diagnosis.doctor.broker_checks import BROKER_CHECKS
 from kraftlake.diagnosis.doctor.check import Check
 from kraftlake.diagnosis.doctor.check_input import WINDOW_MS, BrokerFolders, CheckInput, brokers_of
 from kraftlake.diagnosis.doctor.checked_logs import checked_logs
+from kraftlake.diagnosis.doctor.cleaning_checks import CLEANING_CHECKS
 from kraftlake.diagnosis.doctor.config_checks import CONFIG_CHECKS
 from kraftlake.diagnosis.doctor.directory_checks import DIRECTORY_CHECKS
 from kraftlake.diagnosis.doctor.endpoint_checks import ENDPOINT_CHECKS
@@ -35,8 +36,8 @@ from kraftlake.runtime.errors import CorruptDataError, KraftlakeError, OffsetErr
 from kraftlake.runtime.moments import Moment
 
 CHECKS: Final[tuple[Check, ...]] = (
-    *QUORUM_CHECKS, *PARTITION_CHECKS, *DIRECTORY_CHECKS, *IDENTITY_CHECKS, *BROKER_CHECKS, *ENDPOINT_CHECKS,
-    *STABILITY_CHECKS, *FEATURE_CHECKS, *RISK_CHECKS, *CONFIG_CHECKS,
+    *QUORUM_CHECKS, *PARTITION_CHECKS, *DIRECTORY_CHECKS, *IDENTITY_CHECKS, *BROKER_CHECKS, *CLEANING_CHECKS,
+    *ENDPOINT_CHECKS, *STABILITY_CHECKS, *FEATURE_CHECKS, *RISK_CHECKS, *CONFIG_CHECKS,
 )  # fmt: skip
 """All checks. Findings of the same severity are in this order."""
 
@@ -187,8 +188,12 @@ def _compared(
     image: MetadataImage, paths: Sequence[str | os.PathLike[str]], known: str | None
 ) -> Iterator[BrokerFolders]:
     """The log directories of each broker, compared with the image."""
+    from kraftlake.replica_manager.logs.cleaning.compacted_folders import compacted_folders
     from kraftlake.replica_manager.logs.log_dirs import check_log_dirs, compare_log_dirs
 
     check_log_dirs(paths, cluster_id=known)
     for broker, some in brokers_of(paths).items():
-        yield BrokerFolders(broker=broker, paths=tuple(some), report=compare_log_dirs(image, broker, some))
+        yield BrokerFolders(
+            broker=broker, paths=tuple(some), report=compare_log_dirs(image, broker, some),
+            compacted=tuple(compacted_folders(image, some)),
+        )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final
 
 import attrs
@@ -68,5 +69,9 @@ class Who:
 
     def to_json(self) -> dict[str, Any]:
         """The fields `who` and `audit`, each where it was asked for."""
+        return dict(self._form)
+
+    @cached_property
+    def _form(self) -> dict[str, Any]:
         found = {"who": self.authorizer, "audit": self.audit}
         return {name: finding.to_json() for name, finding in found.items() if finding is not None}

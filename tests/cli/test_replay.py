@@ -116,6 +116,21 @@ def test_folders_are_compared_with_the_image_at_the_end(tmp_path):
     assert "nobody-0" in told
 
 
+def test_the_clean_and_dirty_bytes_of_compacted_logs_are_shown(tmp_path):
+    log = tmp_path / "__transaction_state-0"
+    log.mkdir()
+    for base, size in ((0, 700), (40, 2_000), (90, 10)):
+        (log / f"{base:020}.log").write_bytes(bytes(size))
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\n__transaction_state 0 40\n")
+    words = ("--broker", 1, "--from", 5736, "--log-dirs", tmp_path)
+    *_, report, _ = lines(*words)
+    assert report["logDirs"]["compacted"] == [
+        {"path": str(log), "cleanedTo": 40, "cleanBytes": 700, "dirtyBytes": 2_000, "oldestDirtyTimestamp": None}
+    ]
+    told = run("replay", DIRECTORY, *words).stdout
+    assert f"{log}  700 bytes clean, 2,000 dirty  cleaned up to offset 40" in told
+
+
 def test_folders_of_another_cluster_are_refused_and_those_of_another_node_warned_of(tmp_path):
     words = ("replay", DIRECTORY, "--broker", 1, "--to", 19, "--log-dirs")
     (tmp_path / "meta.properties").write_text("cluster.id=4txYLAmrS0uTetc3seN8Pg\nnode.id=1\n")

@@ -96,6 +96,14 @@ def show_log_dirs(terminal: Terminal, report: LogDirReport) -> None:
     for what, paths in (("on the move", report.moving), ("marked for deletion", report.deleted)):
         if paths:
             terminal.line("  ", (f"{counted(len(paths), 'folder')} {what}", Style.QUIET))
+    if report.compacted:
+        terminal.line(
+            "  ", (f"{counted(len(report.compacted), 'compacted log')}, without active segments", Style.QUIET)
+        )
+    for log in sorted(report.compacted, key=lambda one: -one.dirty_bytes)[:_SHOWN_FINDINGS]:
+        cleaned = "no cleaning is known" if log.cleaned_to is None else f"cleaned up to offset {log.cleaned_to}"
+        sizes = f"  {log.clean_bytes:,} bytes clean, {log.dirty_bytes:,} dirty"
+        terminal.line("    ", (log.path, Style.NAME), sizes, (f"  {cleaned}", Style.QUIET))
 
 
 def _troubles(broker: ReplayedBroker) -> list[Piece]:

@@ -29,7 +29,6 @@ from kraftlake.runtime.arguments import path_texts
 from kraftlake.runtime.errors import KraftlakeError, UsageError
 
 if TYPE_CHECKING:
-    from kraftlake.replica_manager.logs.cleaning.compacted_folders import CompactedFolder
     from kraftlake.replica_manager.logs.log_dirs import LogDirReport
 
 RECENT_HOURS = 24
@@ -47,7 +46,6 @@ class BrokerFolders:
     broker: int
     paths: tuple[str, ...]
     report: LogDirReport
-    compacted: tuple[CompactedFolder, ...]
 
 
 @attrs.frozen(kw_only=True, slots=False)

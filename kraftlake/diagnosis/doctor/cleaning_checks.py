@@ -21,7 +21,7 @@ _LONG_MS: Final = 24 * 3_600_000
 
 def _uncleaned(case: CheckInput) -> Iterator[CheckResult]:
     """The compacted logs that were due a day before the image, and still are."""
-    due = [log for folders in case.folders for log in folders.compacted if log.was_due(case.end_ms - _LONG_MS)]
+    due = [log for folders in case.folders for log in folders.report.compacted if log.was_due(case.end_ms - _LONG_MS)]
     if due:
         were = "was" if len(due) == 1 else "were"
         yield CheckResult(

@@ -188,12 +188,8 @@ def _compared(
     image: MetadataImage, paths: Sequence[str | os.PathLike[str]], known: str | None
 ) -> Iterator[BrokerFolders]:
     """The log directories of each broker, compared with the image."""
-    from kraftlake.replica_manager.logs.cleaning.compacted_folders import compacted_folders
     from kraftlake.replica_manager.logs.log_dirs import check_log_dirs, compare_log_dirs
 
     check_log_dirs(paths, cluster_id=known)
     for broker, some in brokers_of(paths).items():
-        yield BrokerFolders(
-            broker=broker, paths=tuple(some), report=compare_log_dirs(image, broker, some),
-            compacted=tuple(compacted_folders(image, some)),
-        )  # fmt: skip
+        yield BrokerFolders(broker=broker, paths=tuple(some), report=compare_log_dirs(image, broker, some))

@@ -16,6 +16,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.directory_id import LOST
 from kraftlake.kafka_files.node.meta_properties import find_properties
 from kraftlake.records.uuid import Uuid
+from kraftlake.replica_manager.logs.cleaning.compacted_folders import CompactedFolder, compacted_folders
 from kraftlake.replica_manager.logs.log_manager import is_reserved
 from kraftlake.replica_manager.logs.partition_folder import DELETE, FUTURE, STRAY, PartitionFolder
 from kraftlake.runtime.arguments import path_texts, whole
@@ -47,7 +48,7 @@ class LogDirReport:
     `directories` has the directory ids by path, None for a directory without an id. `matching` counts the folders that
     agree with the image. `missing` replicas have no folder, `strays` are folders without a replica on the broker,
     `misplaced` folders lie in another directory than in the image. `moving` (future logs) and `deleted` (folders marked
-    for deletion) do not contradict the image.
+    for deletion) do not contradict the image. `compacted` are the logs of compacted topics.
     """
 
     directories: dict[str, Uuid | None]
@@ -57,6 +58,7 @@ class LogDirReport:
     misplaced: tuple[LogDirFinding, ...]
     moving: tuple[str, ...]
     deleted: tuple[str, ...]
+    compacted: tuple[CompactedFolder, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The JSON of `kraftlake replay --json`."""
@@ -68,6 +70,7 @@ class LogDirReport:
             "wrongDirectory": [finding.to_json() for finding in self.misplaced],
             "moving": list(self.moving),
             "deleted": list(self.deleted),
+            "compacted": [folder.to_json() for folder in self.compacted],
         }
 
 
@@ -142,6 +145,7 @@ def compare_log_dirs(image: MetadataImage, broker_id: int, paths: Iterable[str |
         misplaced=tuple(misplaced),
         moving=tuple(moving),
         deleted=tuple(deleted),
+        compacted=tuple(compacted_folders(image, ids)),
     )
 
 

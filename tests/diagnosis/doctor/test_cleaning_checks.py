@@ -10,7 +10,9 @@ from kraftlake.diagnosis.doctor.diagnosis import diagnose
 from kraftlake.diagnosis.doctor.finding import Finding
 from kraftlake.kafka_files.node.partition_files import offsets_content
 from kraftlake.records.schema import Message
+from kraftlake.replay.queries.source import LogSource
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.log_dirs import compare_log_dirs
 from simulator.data_batches import keyed
 from tests.diagnosis.doctor.made import BEGIN, HOUR, by_check, config, log_of, time_of
 from tests.replica_manager.logs.cleaning.cleaned import COMPACTED, clean, records_of_log
@@ -84,7 +86,14 @@ def test_a_log_that_has_to_be_cleaned_in_time_is_found_however_clean_it_is(tmp_p
 def test_a_log_that_was_cleaned_is_no_finding_and_a_checkpoint_that_is_damaged_is_none(tmp_path: Path) -> None:
     data, log = folder_with_logs(tmp_path, END - 26 * HOUR)
     before = len(records_of_log(log))
-    note_cleaned(data, clean(log))
+    to = clean(log)
+    note_cleaned(data, to)
+    image = LogSource.open(str(log_of(tmp_path / "image", COMPACT))).replay(None).image
+    (shown, _) = compare_log_dirs(image, 2, [data]).compacted
+    assert shown.to_json() == {
+        "path": str(data / "foo-0"), "cleanedTo": to, "cleanBytes": log.size, "dirtyBytes": 0,
+        "oldestDirtyTimestamp": None,
+    }  # fmt: skip
     assert len(records_of_log(log)) < before
     assert found(tmp_path / "clean", data, COMPACT) is None
     (data / "cleaner-offset-checkpoint").write_text("no checkpoint")

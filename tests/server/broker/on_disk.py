@@ -96,9 +96,11 @@ def check_with_kafka(cluster: Cluster, directories: Sequence[Path], names: Colle
             assert said.count("passed sanity check") + said.count("index is empty") == indexes
 
 
-def newest_values(cluster: Cluster, directories: Sequence[Path], name: TopicPartition) -> tuple[dict[str, str], int]:
-    """The newest value of each key in a replica by Kafka's dump tool, and the number of its records."""
+def newest_values(
+    cluster: Cluster, directories: Sequence[Path], name: TopicPartition
+) -> tuple[dict[str, tuple[int, str]], int]:
+    """The newest offset and value of each key in a replica by Kafka's dump tool, and the number of its records."""
     files = ",".join(map(str, segments_of(directories, name)))
     records = _RECORD.findall(cluster.tool(_DUMP, "--files", files, "--print-data-log"))
     assert [int(offset) for offset, _, _ in records] == sorted({int(offset) for offset, _, _ in records})
-    return {key: value for _, key, value in records}, len(records)
+    return {key: (int(offset), value) for offset, key, value in records}, len(records)

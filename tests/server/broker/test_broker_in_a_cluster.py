@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from tests.interop.restored_nodes import consumed, produced
 from tests.kafka_node import KafkaNode
-from tests.server.broker.cluster import Cluster, started_cluster
+from tests.server.broker.cluster import SETTINGS, Cluster, started_cluster
 from tests.server.broker.load import Load, write, write_transactions
 from tests.server.broker.on_disk import (
     aborted_of,
@@ -84,7 +84,7 @@ def test_reassigned_replicas_are_copied_byte_for_byte(cluster: Cluster) -> None:
     broker.check_sound()
 
 
-def test_a_topic_is_copied_while_kafka_compacts_it(cluster: Cluster) -> None:
+def test_a_topic_is_copied_while_kafka_and_our_broker_compact_it(cluster: Cluster) -> None:
     (name,) = cluster.create(
         "compacted", [1, 2], cleanup_policy="compact", segment_bytes=SMALL, min_cleanable_dirty_ratio=0.01,
         min_compaction_lag_ms=0, delete_retention_ms=0,
@@ -97,13 +97,16 @@ def test_a_topic_is_copied_while_kafka_compacts_it(cluster: Cluster) -> None:
 
     write(cluster.bootstrap, name, written, keys=700, batch_size=4000)
     wait_for(lambda: is_compacted(written), "Kafka's cleaner has compacted it")
-    broker = cluster.ours(8)
+    cleaner = {name: SETTINGS[name] for name in SETTINGS if name.startswith("log.")}
+    broker = cluster.ours(8, **{name.replace(".", "_"): value for name, value in cleaner.items()})
     broker.start()
     broker.await_event("logs_loaded")
     cluster.reassign({name: [1, 2, 8]})
     write(cluster.bootstrap, name, written, first=written, keys=700, batch_size=4000)
     cluster.await_isr({1, 2, 8}, name)
     wait_for(lambda: is_compacted(2 * written), "Kafka's cleaner has compacted it again")
+    events = wait_for(lambda: broker.events("log_cleaned"), "our cleaner has, too")
+    assert {event["partition"] for event in events} == {str(name)}
     write(cluster.bootstrap, name, 3_000, first=2 * written, keys=700, batch_size=4000)
     assert broker.stop() == 0
     check_with_kafka(cluster, broker.paths, [name])
@@ -117,6 +120,7 @@ def test_a_topic_is_copied_while_kafka_compacts_it(cluster: Cluster) -> None:
     cluster.await_isr({1, 2, 8}, name)
     assert broker.stop() == 0
     assert newest_values(cluster, broker.paths, name)[0] == newest_values(cluster, leader, name)[0]
+    assert not broker.events("log_is_uncleanable")
     broker.check_sound()
 
 

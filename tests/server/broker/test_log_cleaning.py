@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,15 @@ from confluent_kafka.admin import NewTopic
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.disk.log_directory import CLEANED_TO
+from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.server.broker.broker import Broker
-from tests.replica_manager.logs.cleaning.cleaned import latest_values, records_of_log
+from tests.controller.controlled_cluster import CLUSTER_ID
+from tests.kafka_node import FEW_PARTITIONS, KafkaNode
+from tests.ports import free_ports
+from tests.replica_manager.logs.cleaning.cleaned import Record, latest_values, records_in, records_of_log
 from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
+from tests.server.broker.on_disk import bytes_of, checkpoint
 from tests.waiting import PATIENCE
 
 NAME = TopicPartition("states", 0)
@@ -27,6 +33,7 @@ CLEANING = {
     "replica.high.watermark.checkpoint.interval.ms": "200",
 }
 TOPIC = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
+long = pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: ten seconds")
 KEYS = 7
 BATCHES = 20
 
@@ -79,15 +86,20 @@ def await_clean(cluster: LakeCluster, *ids: int) -> None:
     cluster.wait_for(lambda: all(map(is_clean, ids)), "the logs are clean")
 
 
+def create(cluster: LakeCluster, *replicas: int) -> None:
+    """Make the compacted topic, which the first replica leads."""
+    new, admin = NewTopic(NAME.topic, 1, replica_assignment=[list(replicas)], config=TOPIC), cluster.admin()
+    admin.create_topics([new])[NAME.topic].result(PATIENCE)
+
+
 @contextmanager
 def cleaning_cluster(folder: Path, *brokers: int) -> Iterator[LakeCluster]:
-    """A cluster with the compacted topic, whose first broker leads it."""
+    """A cluster with the compacted topic on all brokers."""
     with lake_cluster(folder, brokers=()) as cluster:
         for id_ in brokers:
             cluster.start_broker(id_, CLEANING)
         cluster.await_unfenced(*brokers)
-        new, admin = NewTopic(NAME.topic, 1, replica_assignment=[list(brokers)], config=TOPIC), cluster.admin()
-        admin.create_topics([new])[NAME.topic].result(PATIENCE)
+        create(cluster, *brokers)
         yield cluster
 
 
@@ -101,7 +113,7 @@ def test_a_broker_cleans_and_consumers_read_the_last_value_of_each_key(tmp_path:
         assert broker_of(cluster, 1).cleaner.last_cleaning.bytes_before > 0
 
 
-@pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: ten seconds")
+@long
 def test_a_follower_that_was_away_catches_up_behind_a_leader_that_has_cleaned(tmp_path: Path) -> None:
     with cleaning_cluster(tmp_path, 1, 2) as cluster:
         last = write(cluster, 0)
@@ -122,3 +134,45 @@ def test_a_follower_that_was_away_catches_up_behind_a_leader_that_has_cleaned(tm
         assert latest_values(records_of_log(log_of(cluster, 1))) == kept
         assert latest_values(records_of_log(log_of(cluster, 2))) == kept
         assert [broker_of(cluster, id_).cleaner.uncleanable for id_ in (1, 2)] == [{}, {}]
+
+
+@long
+@pytest.mark.spark
+def test_a_follower_of_kafka_cleans_behind_our_leader_and_has_the_same_values(tmp_path: Path) -> None:
+    with lake_cluster(tmp_path, brokers=()) as cluster, ExitStack() as stack:
+        cluster.start_broker(1, CLEANING)
+        cluster.await_unfenced(1)
+        controller = f"127.0.0.1:{cluster.members[101].server.listeners[0].port}"
+        node = KafkaNode(
+            folder=tmp_path / "kafka", node_id=9, cluster_id=CLUSTER_ID, broker_port=free_ports(1)[0],
+            controller_port=0, voters=(f"101@{controller}",), roles="broker",
+            settings=FEW_PARTITIONS | CLEANING,
+        )  # fmt: skip
+        node.format()
+        stack.callback(node.kill)
+        node.start()
+        create(cluster, 1, 9)
+
+        def theirs() -> list[Record]:
+            data = bytes_of([node.log_directory], NAME)
+            return [record for batch in log_batches(data) for record in records_in(batch)]
+
+        def is_equal() -> bool:
+            return latest_values(theirs()) == latest_values(records_of_log(log_of(cluster, 1)))
+
+        def has_cleaned(beyond: int) -> bool:
+            return checkpoint([node.log_directory], CLEANED_TO).get(NAME, 0) > beyond
+
+        last = write(cluster, 0)
+        await_clean(cluster, 1)
+        cluster.wait_for(lambda: has_cleaned(0), "Kafka's follower cleans")
+        cluster.wait_for(is_equal, "Kafka's follower has the values of our leader")
+        assert len(theirs()) < 5 * BATCHES // 2
+        node.stop()
+        last |= write(cluster, BATCHES)
+        await_clean(cluster, 1)
+        node.start()
+        cluster.wait_for(lambda: has_cleaned(5 * BATCHES), "Kafka's follower cleans again")
+        cluster.wait_for(is_equal, "Kafka's follower has caught up")
+        assert {key: value for key, (_, value) in latest_values(theirs()).items()} == last
+        assert {key: value for _, key, value in read(cluster)} == last

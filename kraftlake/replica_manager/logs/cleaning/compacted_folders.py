@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -57,6 +57,16 @@ class CompactedFolder:
     def oldest_dirty_ms(self) -> int | None:
         """The time of the oldest record that may be dirty (epoch ms)."""
         return min((segment.first_ms for segment in self.dirty if segment.first_ms is not None), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON of `kraftlake replay --json`."""
+        return {
+            "path": self.path,
+            "cleanedTo": self.cleaned_to,
+            "cleanBytes": self.clean_bytes,
+            "dirtyBytes": self.dirty_bytes,
+            "oldestDirtyTimestamp": self.oldest_dirty_ms,
+        }
 
     def was_due(self, at_ms: int) -> bool:
         """Whether the cleaner should have cleaned what the log had at a time (epoch ms)."""

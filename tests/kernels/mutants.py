@@ -92,6 +92,7 @@ def read_in_bulk(patch: pytest.MonkeyPatch) -> None:
     for name in (
         "replay.reading.chunks.BULK_FROM",
         "replay.reading.chunks.BULK_SNAPSHOT_FROM",
+        "replay.verify.verification.BULK_FROM",
     ):
         patch.setattr(f"kraftlake.{name}", 0)
 

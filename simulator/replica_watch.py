@@ -16,6 +16,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.logs.batch_run import BatchRun
+from kraftlake.replica_manager.logs.cleaning.log_cleaner import LogCleaner
 from kraftlake.replica_manager.logs.cleaning.log_cleaning import LogCleaning
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
@@ -64,6 +65,7 @@ class ReplicaWatch:
         watch = self
         write, lead, follow = DiskPartitionLog._write, Partition.make_leader, Partition.make_follower
         replace, begin = DiskPartitionLog.replace_segments, LogCleaning.__attrs_post_init__
+        set_aside = LogCleaner._set_aside
         names = ("log_start_offset", "log_end_offset", "high_watermark")
         starts, ends, marks = (vars(PartitionLog)[name] for name in names)
 
@@ -102,7 +104,13 @@ class ReplicaWatch:
             watch.cleaned(log, old)
             replace(log, old)
 
+        def new_set_aside(cleaner: LogCleaner, log: DiskPartitionLog, error: Exception) -> None:
+            set_aside(cleaner, log, error)
+            if log.topic_partition in cleaner.uncleanable:
+                violated(f"{log.topic_partition}: {active().process.name} can't clean its log: {error!r}")
+
         return [
+            (LogCleaner, "_set_aside", new_set_aside),
             (LogCleaning, "__attrs_post_init__", new_begin),
             (DiskPartitionLog, "replace_segments", new_replace),
             (DiskPartitionLog, "_write", new_write),

@@ -69,7 +69,7 @@ def test_what_has_no_effect_is_warned_of(lake: Path) -> None:
     assert made.stderr == warning
     alter = ("configs", "alter", "topic:orders", "--lake", lake)
     assert run(*alter, "--set", "retention.ms=60000").stderr == ""
-    assert run(*alter, "--set", "preallocate=true", "--json").stderr == warning
+    assert run(*alter, "--set", "preallocate=TRUE", "--json").stderr == warning
     quota = run("quotas", "alter", "--user", "alice", "--set", "request_percentage=50", "--lake", lake)
     assert quota.stderr == (
         "warning: request_percentage of user alice has no effect: client quotas are not enforced yet\n"

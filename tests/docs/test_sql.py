@@ -38,7 +38,7 @@ def test_the_answer_is_the_one_in_the_docs(spark: SparkSession, sample_lake: Pat
 
 @pytest.mark.spark
 def test_the_tables_are_read_without_spark_as_the_page_says(sample_lake: Path) -> None:
-    page = (DOCS / "history-sql.md").read_text("utf-8").partition("Without Spark,")[2]
+    page = (DOCS / "history-sql.md").read_text("utf-8").partition("Any reader of Delta tables")[2]
     program = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0]
     made: dict[str, Any] = {}
     exec(program.replace('"LAKE/', f'"{sample_lake}/'), made)

@@ -260,6 +260,7 @@ public class KafkaImages {
                 }
                 replay.passed(offset);
             }
+            replay.passed(batch.lastOffset());
         }
     }
 

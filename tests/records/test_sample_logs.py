@@ -20,7 +20,7 @@ files = pytest.mark.parametrize("path", LOG_FILES, ids=lambda path: f"{path.part
 
 
 def test_the_samples_are_there() -> None:
-    assert len(LOG_FILES) == 13
+    assert len(LOG_FILES) == 14
 
 
 @files

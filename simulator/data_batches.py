@@ -13,6 +13,7 @@ from kraftlake.records.batch_header import (
     COMPRESSIONS,
     CONTROL_BIT,
     CRC_FROM,
+    DELETE_HORIZON_BIT,
     HEADER,
     LENGTH_FROM,
     TRANSACTIONAL_BIT,
@@ -25,8 +26,6 @@ from kraftlake.replica_manager.logs.log_batch import LogBatch
 
 Record = tuple[int, int, bytes | None, bytes | None]
 """Offset, time, key and value."""
-
-_HORIZON_BIT = 0x40
 
 
 def batch(
@@ -67,7 +66,7 @@ def marker(
     """The control batch that ends a transaction; `horizon` (epoch ms) is until when a compacting leader has it."""
     key = bytes((0, 0, 0, int(commit)))
     value = bytes(2) + coordinator_epoch.to_bytes(4, "big")
-    attributes = TRANSACTIONAL_BIT | CONTROL_BIT | (0 if horizon is None else _HORIZON_BIT)
+    attributes = TRANSACTIONAL_BIT | CONTROL_BIT | (0 if horizon is None else DELETE_HORIZON_BIT)
     return _batch([(key, value)], (1000,), (producer, epoch, -1), attributes, base_time=horizon)
 
 

@@ -29,6 +29,8 @@ COMPRESSION_BITS: Final = 0x07
 APPEND_TIME_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+"""The base timestamp is the time from which a batch's tombstones, or its marker, may be removed (KIP-534)."""
 NO_PRODUCER: Final = (-1, -1, -1)
 """Producer id, producer epoch and base sequence of a batch without a producer."""
 _NO_PRODUCER_BYTES: Final = re.compile(rb"\xff{14,}")

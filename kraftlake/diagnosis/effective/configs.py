@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from kraftlake.publisher.described_configs import ConfigSource, DescribedConfig,
 from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig
 from kraftlake.records.redaction import REDACTED
 from kraftlake.runtime.errors import NoSuchThingError, UsageError
+from kraftlake.runtime.name_patterns import matches
 from kraftlake.runtime.words import did_you_mean, in_words
 from kraftlake.settings.dynamic_settings import problem_of_setting
 from kraftlake.settings.group_configs import GROUP_CONFIGS
@@ -76,10 +76,10 @@ def effective_configs(
         return found
     known = [one.config.name for one in found]
     for pattern in names:
-        if not fnmatch.filter(known, pattern):
+        if not any(matches(name, [pattern]) for name in known):
             hint = did_you_mean(pattern, known) or "without a name all are shown."
             raise NoSuchThingError(f"There is no config {pattern} of {subject.words}: {hint}")
-    return [one for one in found if any(fnmatch.fnmatchcase(one.config.name, pattern) for pattern in names)]
+    return [one for one in found if matches(one.config.name, names)]
 
 
 def _described(

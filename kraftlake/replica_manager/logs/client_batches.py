@@ -15,6 +15,7 @@ from kraftlake.records.batch_header import (
     COMPRESSIONS,
     CONTROL_BIT,
     CRC_FROM,
+    DELETE_HORIZON_BIT,
     HEADER_SIZE,
     TRANSACTIONAL_BIT,
     BatchHeader,
@@ -43,7 +44,6 @@ from kraftlake.runtime.errors import CorruptDataError
 LOG_APPEND_TIME: Final = "LogAppendTime"
 _PRODUCERS_OWN: Final = "producer"
 _UNCOMPRESSED: Final = "uncompressed"
-_HORIZON_BIT: Final = 0x40
 _NO_PRODUCER: Final = -1
 _NO_TIME: Final = -1
 
@@ -89,7 +89,7 @@ def _prepared(data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, 
     if wanted == codec and (found.is_usual or codec == COMPRESSIONS[0]):
         if largest == header.max_timestamp and (header.attributes ^ kind) & APPEND_TIME_BIT == 0:
             return data
-        kind |= header.attributes & _HORIZON_BIT
+        kind |= header.attributes & DELETE_HORIZON_BIT
         return header._replace(attributes=kind, max_timestamp=largest).framed(data[HEADER_SIZE:])
     return _repacked(header, records, start, wanted, config, is_usual=found.is_usual, kind=kind, largest=largest)
 

@@ -61,7 +61,7 @@ from kraftlake.server.broker.broker_config_handler import (
 from kraftlake.server.broker.broker_registration_tracker import BrokerRegistrationTracker
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.led_partitions import LedPartitions
-from kraftlake.server.broker.log_cleaning import ENABLED, LogCleaning, cleaner_config
+from kraftlake.server.broker.log_cleaning import ENABLED, CleaningLoop, cleaner_config
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.server.broker.serving_brokers import NO_LEVELS, SERVES_NOBODY
 
@@ -285,7 +285,7 @@ class Broker:
         ):
             self._upkeep.schedule(task.__name__, task, delay_ms=delay_ms, period_ms=max(1, period_ms))
         if value(ENABLED):
-            self._cleaning.after(first_ms, LogCleaning(self.cleaner, self._cleaning).step)
+            self._cleaning.after(first_ms, CleaningLoop(self.cleaner, self._cleaning).step)
 
     def close(self) -> None:
         """End all threads, and close the logs; if all logs were loaded, they need no recovery at the next start."""

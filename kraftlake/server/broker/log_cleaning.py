@@ -24,7 +24,7 @@ def cleaner_config(value_of: Any) -> CleanerConfig:
     return CleanerConfig(**{field: value_of(name) for name, field in _FIELDS.items()})
 
 
-class LogCleaning:
+class CleaningLoop:
     """Cleans one log after the other, and looks for the next one after log.cleaner.backoff.ms where none is due."""
 
     def __init__(self, cleaner: LogCleaner, scheduler: Scheduler) -> None:

@@ -9,13 +9,18 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kraftlake.kernels import compiled
-from kraftlake.records.batch_header import APPEND_TIME_BIT, COMPRESSION_BITS, COMPRESSIONS, HEADER_SIZE, BatchHeader
+from kraftlake.records.batch_header import (
+    APPEND_TIME_BIT,
+    COMPRESSION_BITS,
+    COMPRESSIONS,
+    DELETE_HORIZON_BIT,
+    HEADER_SIZE,
+    BatchHeader,
+)
 from kraftlake.replica_manager.errors import CorruptRecordError
 from kraftlake.replica_manager.logs.log_batch import unpacked_records
 from kraftlake.runtime.errors import CorruptDataError
 
-DELETE_HORIZON_BIT: Final = 0x40
-"""The base timestamp is the time from which a batch's tombstones, or its marker, may be removed (KIP-534)."""
 _GROWTH: Final = 16
 """The most bytes by which a record grows when its time delta changes."""
 _NO_TIME: Final = -1
@@ -70,11 +75,23 @@ def unreadable(header: BatchHeader) -> CorruptRecordError:
     return CorruptRecordError(f"The records of the batch at offset {header.base_offset} can't be read.")
 
 
-def all_records(records: BatchRecords, header: BatchHeader, table: Sequence[int]) -> Choice:
-    """All records of a batch, as a choice; `table` may be any table of an OffsetMap."""
+def chosen_records(
+    records: BatchRecords,
+    header: BatchHeader,
+    table: Sequence[int],
+    *,
+    latest_offset: int = -1,
+    secret: tuple[int, int] = (0, 0),
+    keeps_tombstones: bool = True,
+) -> Choice:
+    """The records of a batch that stay: the last ones of their keys, and all above the latest offset of a map.
+
+    `table` and `secret` are an OffsetMap's; with a latest offset of −1 all records stay, whatever the table has.
+    Raises CorruptRecordError for records that can't be read.
+    """
     chosen = bytearray(header.record_count)
     count, tombstones, first, largest = compiled.choose_records(
-        *records, header.record_count, header.base_offset, -1, table, 0, 0, True, chosen
+        *records, header.record_count, header.base_offset, latest_offset, table, *secret, keeps_tombstones, chosen
     )
     if count < 0:
         raise unreadable(header)

@@ -12,7 +12,7 @@ import attrs
 
 from kraftlake.records.batch_header import header_at
 from kraftlake.replica_manager.logs.cleaning.batch_content import (
-    all_records,
+    chosen_records,
     delete_horizon,
     emptied,
     rebuilt,
@@ -56,7 +56,7 @@ class BatchFilter:
             return emptied(header) if stays_empty else None
         records = records_of(batch.data, header)
         if batch.control:
-            choice = all_records(records, header, self.offset_map.table)
+            choice = chosen_records(records, header, self.offset_map.table)
         else:
             choice = self.offset_map.choose(header, records, keeps_tombstones=not is_due)
         if not choice.kept:

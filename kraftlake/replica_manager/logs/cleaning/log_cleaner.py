@@ -13,7 +13,7 @@ import attrs
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.replica_manager.errors import KafkaStorageError
-from kraftlake.replica_manager.logs.cleaning.cleanable import LogToClean, first_dirty_offset, log_to_clean
+from kraftlake.replica_manager.logs.cleaning.cleanable import LogToClean, log_to_clean
 from kraftlake.replica_manager.logs.cleaning.log_cleaning import CleaningAbortedError, LogCleaning
 from kraftlake.replica_manager.logs.cleaning.offset_map import SLOT_SIZE, OffsetMap
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
@@ -104,10 +104,9 @@ class LogCleaner:
                 if COMPACT not in log.config.cleanup_policy or not self.manager.has(log):
                     return None
                 cleaned_to = self.manager.cleaned_to(log)
-                if cleaned_to is not None and first_dirty_offset(log, cleaned_to) != cleaned_to:
-                    cleaned_to = first_dirty_offset(log, cleaned_to)
-                    self.manager.note_cleaned(log, cleaned_to)
                 found = log_to_clean(log, cleaned_to, now_ms)
+                if cleaned_to is not None and found.first_dirty_offset != cleaned_to:
+                    self.manager.note_cleaned(log, found.first_dirty_offset)
         except Exception as error:
             self._set_aside(log, error)
             return None

@@ -9,7 +9,7 @@ from typing import Final
 
 from kraftlake.kernels import compiled
 from kraftlake.records.batch_header import BatchHeader
-from kraftlake.replica_manager.logs.cleaning.batch_content import BatchRecords, Choice, unreadable
+from kraftlake.replica_manager.logs.cleaning.batch_content import BatchRecords, Choice, chosen_records, unreadable
 
 SLOT_SIZE: Final = 24
 """The bytes of a key, however long it is: 16 of its hash, 8 of its offset."""
@@ -68,14 +68,14 @@ class OffsetMap:
 
         Raises CorruptRecordError for records that can't be read.
         """
-        chosen = bytearray(header.record_count)
-        count, tombstones, first, largest = compiled.choose_records(
-            *records, header.record_count, header.base_offset, self.latest_offset, self.table, *self._secret,
-            keeps_tombstones, chosen,
-        )  # fmt: skip
-        if count < 0:
-            raise unreadable(header)
-        return Choice(chosen, count, tombstones > 0, first, largest)
+        return chosen_records(
+            records,
+            header,
+            self.table,
+            latest_offset=self.latest_offset,
+            secret=self._secret,
+            keeps_tombstones=keeps_tombstones,
+        )
 
 
 def _table(slots: int) -> memoryview:

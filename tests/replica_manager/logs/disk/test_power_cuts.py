@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kraftlake.runtime.log import without_logs
@@ -46,6 +46,10 @@ LIFE = st.one_of(APPENDS, APPENDS, APPENDS, APPENDS, CHANGES, CHANGES, ENDS)
 LIVES = st.lists(LIFE, min_size=15, max_size=60)
 SEED = st.integers(0, 2**32)
 
+APPEND = ("lead", PARTITIONS[0], -1, False, 1)
+CUT_IN_FIRST_FLUSH = [APPEND, ("break_off", 0), ("flush", PARTITIONS[0])]
+"""The power is cut before a new log is durable, in the first call that would have made it so."""
+
 
 def live(seed: int, steps: list[tuple[Any, ...]], ignored_syncs: str = "\0") -> FaultyBroker:
     """A broker that has done the steps, and lost its power at the end."""
@@ -61,6 +65,7 @@ def test_what_is_durable_survives_power_cuts_and_all_of_it_kills(seed: int, step
     live(seed, steps)
 
 
+@example(seed=1, steps=CUT_IN_FIRST_FLUSH)
 @given(seed=SEED, steps=st.lists(st.one_of(LIFE, LIFE, LIFE, FAILURES), min_size=15, max_size=60))
 def test_a_directory_that_fails_is_reported_once_and_loses_nothing_durable(
     seed: int, steps: list[tuple[Any, ...]]

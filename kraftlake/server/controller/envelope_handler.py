@@ -44,9 +44,11 @@ def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher])
     def begin(request: Request) -> Future[Any]:
         node.check_cluster(request, AclOperation.CLUSTER_ACTION)
         inner = request.body.request_data
+        principal = _principal(request.body.request_principal)
         peer = attrs.evolve(
-            request.peer, principal=_principal(request.body.request_principal),
-            host=_address(request.body.client_host_address), forwarded=True,
+            request.peer, principal=f"{principal.type_}:{principal.name}",
+            token_authenticated=principal.token_authenticated, host=_address(request.body.client_host_address),
+            forwarded=True,
         )  # fmt: skip
         _check(inner)
         answered: Future[Any] = Future()
@@ -72,17 +74,17 @@ def _check(frame: bytes) -> None:
         raise ControllerApiError(ErrorCode.INVALID_REQUEST)
 
 
-def _principal(data: bytes | None) -> str:
-    """Return the client's principal as `Type:name`. Raises ControllerApiError for invalid bytes."""
+def _principal(data: bytes | None) -> DefaultPrincipalData:
+    """Return the client's principal. Raises ControllerApiError for invalid bytes."""
     try:
         assert data is not None
         (version,) = _VERSION.unpack_from(data)
         if version != 0:
             raise ValueError(f"version {version}")
-        principal, _ = read_message(DefaultPrincipalData, data, _VERSION.size)
+        principal: DefaultPrincipalData = read_message(DefaultPrincipalData, data, _VERSION.size)[0]
     except (AssertionError, *UNREADABLE):
         raise ControllerApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from None
-    return f"{principal.type_}:{principal.name}"
+    return principal
 
 
 def _address(data: bytes) -> str:

@@ -58,12 +58,16 @@ _ZERO_IS_A_LEVEL: Final = 4
 class Peer:
     """The sender of the requests of one connection: its listener, IP address and principal.
 
-    `forwarded` is set if a broker has forwarded this client's request (KIP-590).
+    `security_protocol` is the connection's, a key of SECURITY_PROTOCOLS, and `token_authenticated` is set if a
+    delegation token has authenticated the principal (KIP-48). `forwarded` is set if a broker has forwarded this
+    client's request (KIP-590): the security protocol is then that between the nodes.
     """
 
     listener: str
     host: str
     principal: str = ANONYMOUS
+    security_protocol: int = 0
+    token_authenticated: bool = False
     forwarded: bool = False
 
 

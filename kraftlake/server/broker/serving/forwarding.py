@@ -68,17 +68,17 @@ class ForwardingManager:
         def make(module: Any) -> Any:
             return module.EnvelopeRequest(
                 request_data=frame,
-                request_principal=_principal(peer.principal),
+                request_principal=_principal(peer),
                 client_host_address=ipaddress.ip_address(peer.host).packed,
             )
 
         self._ask("envelope", range(1), make, answered)
 
 
-def _principal(principal: str) -> bytes:
+def _principal(peer: Peer) -> bytes:
     """Encode a principal like DefaultKafkaPrincipalBuilder: version, type, name, token flag, no tags."""
-    kind, _, name = principal.partition(":")
-    return b"\0\0" + _compact(kind) + _compact(name) + b"\0\0"
+    kind, _, name = peer.principal.partition(":")
+    return b"\0\0" + _compact(kind) + _compact(name) + bytes([peer.token_authenticated]) + b"\0"
 
 
 def _compact(text: str) -> bytes:

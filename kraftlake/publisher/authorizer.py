@@ -20,6 +20,8 @@ from kraftlake.runtime.errors import KraftlakeError, UsageError
 from kraftlake.runtime.inet_address import AddressRange
 
 WILDCARD_PRINCIPAL: Final = "User:*"
+SUPER_USER: Final = "super user"
+"""The rule by which a super user is allowed everything."""
 _IMPLIED_BY: Final[Mapping[int, frozenset[int]]] = {
     AclOperation.DESCRIBE: frozenset(
         {AclOperation.DESCRIBE, AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}
@@ -122,7 +124,7 @@ class StandardAuthorizer(MetadataPublisher):
         """
         _check_literal(action)
         if principal in self._config.super_users:
-            return Decision(allowed=True, rule="super user")
+            return Decision(allowed=True, rule=SUPER_USER)
         if not self.ready:
             raise AuthorizerNotReadyError("The ACLs are not loaded yet; try again.")
         allowing, found = None, False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -26,16 +27,21 @@ def serve_fetch(
     *,
     on_fault: Callable[[], object] | None = None,
     throttle: ReplicationQuota | None = None,
-    may_read: Callable[[TopicPartition], bool] = lambda _: True,
+    may_read: Callable[[str, int], bool] | None = None,
 ) -> None:
     """Answer once `min_bytes` of the request can be sent, or after its `max_wait_ms`.
 
-    `may_read` authorizes the reader; it is called for all partitions of a session with each request. `throttle` is the
-    leader's quota (leader.replication.throttled.rate); it counts the bytes sent of throttled replicas.
+    `may_read` authorizes the reader: it is called with each request for all topics of its session, with the number of a
+    topic's partitions. `throttle` is the leader's quota (leader.replication.throttled.rate); it counts the bytes sent
+    of throttled replicas.
     """
     context = sessions.new_context(request)
     asked = context.partitions
-    refused = {name: _REFUSED for name in asked if not may_read(name)}
+    refused: dict[TopicPartition, FetchAnswer] = {}
+    if may_read is not None:
+        topics = Counter(name.topic for name in asked)
+        hidden = {topic for topic, count in topics.items() if not may_read(topic, count)}
+        refused = {name: _REFUSED for name in asked if name.topic in hidden}
 
     def answered(answers: Mapping[TopicPartition, FetchAnswer]) -> None:
         every = {**answers, **refused}

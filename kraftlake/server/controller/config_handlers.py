@@ -87,10 +87,10 @@ def _authorized(node: ControllerNode, request: Request, resource: ConfigResource
     }
     if resource.type in of_type:
         kind, error = of_type[resource.type]
-        allowed = node.authorization.allows(request.peer, AclOperation.ALTER_CONFIGS, kind, resource.name)
+        allowed = node.authorization.allows(request, AclOperation.ALTER_CONFIGS, kind, resource.name)
     else:
         error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        allowed = node.authorization.allows_on_cluster(request.peer, AclOperation.ALTER_CONFIGS)
+        allowed = node.authorization.allows_on_cluster(request, AclOperation.ALTER_CONFIGS)
     return ApiError.NONE if allowed else ApiError(error, f"{request.peer.principal} may not alter these configs.")
 
 

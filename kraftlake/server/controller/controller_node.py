@@ -75,7 +75,7 @@ class ControllerNode:
 
     def check_cluster(self, request: Request, operation: AclOperation) -> None:
         """Refuse a request (CLUSTER_AUTHORIZATION_FAILED) if its peer may not perform the operation on the cluster."""
-        if not self.authorization.allows_on_cluster(request.peer, operation):
+        if not self.authorization.allows_on_cluster(request, operation):
             raise ControllerApiError(
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"{request.peer.principal} is not allowed {operation.name} on the cluster.",

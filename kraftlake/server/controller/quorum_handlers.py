@@ -41,7 +41,7 @@ def _describe_cluster(node: ControllerNode, request: Request) -> Answering:
     endpoints = node.view.endpoints(request.peer.listener)
     operations = NOT_ASKED_FOR
     if request.body.include_cluster_authorized_operations:
-        operations = node.authorization.operations_on_cluster(request.peer)
+        operations = node.authorization.operations_on_cluster(request)
 
     def answer(leader: int) -> Any:
         brokers = tuple(

@@ -44,10 +44,12 @@ _WITH_OWN_ERROR: Final = 3
 """The first version of DeleteTopics with TOPIC_DELETION_DISABLED."""
 
 
-def _may(node: ControllerNode, request: Request, operation: AclOperation, names: Iterable[str]) -> set[str]:
+def _may(
+    node: ControllerNode, request: Request, operation: AclOperation, names: Iterable[str], *, log_denied: bool = True
+) -> set[str]:
     """Return the topics on which the peer may perform the operation."""
     allows = node.authorization.allows
-    return {name for name in names if allows(request.peer, operation, ResourceType.TOPIC, name)}
+    return {name for name in names if allows(request, operation, ResourceType.TOPIC, name, log_denied=log_denied)}
 
 
 def _repeated(names: Iterable[str]) -> set[str]:
@@ -58,10 +60,10 @@ def _create(node: ControllerNode, request: Request) -> Future[Any]:
     asked = request.body
     names = {topic.name for topic in asked.topics}
     allowed = names
-    if not node.authorization.allows_on_cluster(request.peer, AclOperation.CREATE):
+    if not node.authorization.allows_on_cluster(request, AclOperation.CREATE, log_denied=False):
         allowed = _may(node, request, AclOperation.CREATE, names)
     always_answered = {CLUSTER_METADATA_TOPIC, *_repeated(topic.name for topic in asked.topics)}
-    described = _may(node, request, AclOperation.DESCRIBE_CONFIGS, names - {CLUSTER_METADATA_TOPIC})
+    described = _may(node, request, AclOperation.DESCRIBE_CONFIGS, names - {CLUSTER_METADATA_TOPIC}, log_denied=False)
     topics = [
         CreatableTopic(
             name=topic.name, num_partitions=int(topic.num_partitions),
@@ -176,7 +178,7 @@ def _delete(node: ControllerNode, request: Request) -> Future[Any]:
         )
         raise ControllerApiError(disabled, "Topic deletion is disabled: delete.topic.enable is false.")
     asked = [(topic, kafka_id(id_)) for topic, id_ in _topics_of(request)]
-    on_all = node.authorization.allows_on_cluster(request.peer, AclOperation.DELETE)
+    on_all = node.authorization.allows_on_cluster(request, AclOperation.DELETE, log_denied=False)
 
     def may(operation: AclOperation, names: Iterable[str]) -> set[str]:
         return {*names} if on_all else _may(node, request, operation, names)

@@ -105,8 +105,8 @@ def test_what_a_reader_may_not_read_stays_in_its_session_and_is_decided_anew_wit
     node = made.nodes[2]
     made.append(1)
 
-    def may_read(name: TopicPartition) -> bool:
-        return may["read"]
+    def may_read(topic: str, partitions: int) -> bool:
+        return may["read"] and (topic, partitions) == ("foo", 1)
 
     (refused,) = serve(made, request(node), may_read=may_read)
     assert refused.partitions[FOO0].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED

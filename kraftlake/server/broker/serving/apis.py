@@ -63,7 +63,7 @@ def broker_handlers(
     creation = AutoTopicCreation(forwarding) if config.auto_create_topics else None
 
     def log_dirs(request: Request) -> None:
-        is_allowed = context.authorization.allows_on_cluster(request.peer, AclOperation.DESCRIBE)
+        is_allowed = context.authorization.allows_on_cluster(request, AclOperation.DESCRIBE)
         answer = describe_log_dirs(request.frame, logs, cordoned=cordoned(), is_allowed=is_allowed)
         assert answer is not None, "it is a request for log directories"
         request.answer_frame(answer)

@@ -90,7 +90,7 @@ class ConfigChangesHandler:
 
     def _problem_of_settings(self, request: Request, resource: Any) -> ApiError | None:
         name, context = str(resource.resource_name), self._context
-        if not context.authorization.allows_on_cluster(request.peer, AclOperation.ALTER_CONFIGS):
+        if not context.authorization.allows_on_cluster(request, AclOperation.ALTER_CONFIGS):
             reason = f"{request.peer.principal} may not alter these configs."
             return ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
         if name and not is_node_id(name, context.broker_id):

@@ -123,7 +123,7 @@ class DescribeConfigsHandler:
         return configs.of_node(requested(resource))
 
     def _allows(self, request: Request, kind: ResourceType, name: str) -> bool:
-        return self._context.authorization.allows(request.peer, AclOperation.DESCRIBE_CONFIGS, kind, name)
+        return self._context.authorization.allows(request, AclOperation.DESCRIBE_CONFIGS, kind, name)
 
     def _allows_on_cluster(self, request: Request) -> bool:
         return self._allows(request, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -14,7 +14,7 @@ from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.publisher.metadata_responses import Node
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.server.requests.authorization import Authorization
-from kraftlake.server.requests.dispatcher import Peer, Request
+from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.messages import of_version
 
 
@@ -28,9 +28,13 @@ class ServingContext:
     manager: ReplicaManager
     authorization: Authorization
 
-    def allows_on_topic(self, peer: Peer, operation: AclOperation, topic: str) -> bool:
-        """Whether the peer may perform an operation on a topic."""
-        return self.authorization.allows(peer, operation, ResourceType.TOPIC, topic)
+    def allows_on_topic(
+        self, request: Request, operation: AclOperation, topic: str, *, count: int = 1, log_denied: bool = True
+    ) -> bool:
+        """Whether the sender of a request may perform an operation on a topic. Raises and logs as `Authorization`."""
+        return self.authorization.allows(
+            request, operation, ResourceType.TOPIC, topic, count=count, log_denied=log_denied
+        )  # fmt: skip
 
     def leader_endpoints(self, module: Any, partitions: Iterable[TopicPartition], listener: str) -> tuple[Any, ...]:
         """The addresses of the leaders of partitions (KIP-951), as kio's NodeEndpoint."""

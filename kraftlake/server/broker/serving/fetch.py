@@ -63,9 +63,7 @@ class FetchHandler:
         """Answer a Fetch request."""
         body = request.body
         replica_id, replica_epoch = _replica(body)
-        if replica_id >= 0 and not self._context.authorization.allows_on_cluster(
-            request.peer, AclOperation.CLUSTER_ACTION
-        ):
+        if replica_id >= 0 and not self._context.authorization.allows_on_cluster(request, AclOperation.CLUSTER_ACTION):
             self._refuse_all(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             return
         if int(body.isolation_level) not in _ISOLATIONS:
@@ -85,12 +83,12 @@ class FetchHandler:
             session_epoch=_NO_SESSION_EPOCH if unknown else session_epoch,
         )
 
-        def may_read(name: TopicPartition) -> bool:
-            return replica_id >= 0 or self._context.allows_on_topic(request.peer, AclOperation.READ, name.topic)
+        def may_read(topic: str, partitions: int) -> bool:
+            return self._context.allows_on_topic(request, AclOperation.READ, topic, count=partitions)
 
         serve_fetch(
             self._server, self._sessions, asked, lambda answer: self._answer(request, answer, unknown),
-            on_fault=partial(fail_after_fault, request), may_read=may_read,
+            on_fault=partial(fail_after_fault, request), may_read=None if replica_id >= 0 else may_read,
             throttle=self._leader_quota if replica_id >= 0 else None,
         )  # fmt: skip
 

@@ -69,13 +69,13 @@ class MetadataHandler:
             name = cache.topic_name(kafka_id(topic.topic_id))
             if name is None:
                 answers.append(_topic(module, ErrorCode.UNKNOWN_TOPIC_ID, None, topic.topic_id))
-            elif not context.allows_on_topic(peer, AclOperation.DESCRIBE, name):
+            elif not context.allows_on_topic(request, AclOperation.DESCRIBE, name):
                 answers.append(_topic(module, ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic.topic_id))
             else:
                 found_ids[name] = topic.topic_id
         allowed = []
         for name in names:
-            if context.allows_on_topic(peer, AclOperation.DESCRIBE, name):
+            if context.allows_on_topic(request, AclOperation.DESCRIBE, name, log_denied=not is_all):
                 allowed.append(name)
             elif not is_all:
                 answers.append(_topic(module, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
@@ -90,14 +90,14 @@ class MetadataHandler:
             error_unavailable_listeners=request.version >= _LISTENERS_SINCE,
         ):
             operations = (
-                context.authorization.operations(peer, ResourceType.TOPIC, one.name)
+                context.authorization.operations(request, ResourceType.TOPIC, one.name)
                 if wants_operations
                 else NOT_ASKED_FOR
             )
             answers.append(_described(module, one, operations))
         more: dict[str, Any] = {}
         if getattr(body, "include_cluster_authorized_operations", False):
-            more["cluster_authorized_operations"] = context.authorization.operations_on_cluster(request.peer)
+            more["cluster_authorized_operations"] = context.authorization.operations_on_cluster(request)
         controller = cache.random_alive_broker_id()
         return response_to(
             request,
@@ -126,8 +126,8 @@ class MetadataHandler:
                 errors[name] = ErrorCode.INVALID_TOPIC_EXCEPTION
             elif may_create and self._create is not None:
                 if context.authorization.allows_on_cluster(
-                    request.peer, AclOperation.CREATE
-                ) or context.allows_on_topic(request.peer, AclOperation.CREATE, name):
+                    request, AclOperation.CREATE, log_denied=False
+                ) or context.allows_on_topic(request, AclOperation.CREATE, name):
                     creatable.append(name)
                 else:
                     errors[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -136,7 +136,7 @@ class MetadataHandler:
         return [
             _topic(
                 module, errors[name], name,
-                operations=context.authorization.operations(request.peer, ResourceType.TOPIC, name)
+                operations=context.authorization.operations(request, ResourceType.TOPIC, name)
                 if wants_operations and errors[name] != ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 else NOT_ASKED_FOR,
             )
@@ -154,7 +154,7 @@ class MetadataHandler:
             if is_unknown or cursor.partition_index < 0:
                 raise ControllerApiError(ErrorCode.INVALID_REQUEST)
             names = [name for name in names if name >= cursor.topic_name]
-        hidden = {name: None for name in names if not context.allows_on_topic(peer, AclOperation.DESCRIBE, name)}
+        hidden = {name: None for name in names if not context.allows_on_topic(request, AclOperation.DESCRIBE, name)}
         described = cache.describe_topics(
             [name for name in names if name not in hidden],
             peer.listener,
@@ -165,7 +165,9 @@ class MetadataHandler:
             ignore_errors=is_all,
         )
         topics = [
-            _described(module, one, context.authorization.operations(peer, ResourceType.TOPIC, one.name), with_elr=True)
+            _described(
+                module, one, context.authorization.operations(request, ResourceType.TOPIC, one.name), with_elr=True
+            )
             for one in described.topics
         ]
         if not is_all:
@@ -200,7 +202,7 @@ class MetadataHandler:
         controller = context.cache.random_alive_broker_id()
         operations = NOT_ASKED_FOR
         if body.include_cluster_authorized_operations:
-            operations = context.authorization.operations_on_cluster(request.peer)
+            operations = context.authorization.operations_on_cluster(request)
         return response_to(
             request,
             endpoint_type=BROKERS,

@@ -94,7 +94,7 @@ class OffsetsHandler:
     def offset_for_leader_epoch(self, request: Request) -> Any:
         """Answer OffsetForLeaderEpoch: the ends of leader epochs, from which readers detect lost records."""
         body, module = request.body, request.module
-        is_node = self._context.authorization.allows_on_cluster(request.peer, AclOperation.CLUSTER_ACTION)
+        is_node = self._context.authorization.allows_on_cluster(request, AclOperation.CLUSTER_ACTION, log_denied=False)
         refused = {} if is_node else self._refused(request, body.topics, "topic", AclOperation.DESCRIBE)
         wanted = {
             TopicPartition(topic.topic, int(one.partition)): (
@@ -162,7 +162,7 @@ class OffsetsHandler:
         refused: dict[str, ErrorCode] = {}
         for topic in topics:
             name = getattr(topic, field)
-            if not self._context.allows_on_topic(request.peer, operation, name):
+            if not self._context.allows_on_topic(request, operation, name, count=len(topic.partitions)):
                 refused[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif not self._context.cache.contains(name):
                 refused[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

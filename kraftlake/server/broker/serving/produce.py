@@ -91,7 +91,7 @@ class ProduceHandler:
         for topic, name in zip(_with_partitions(body), names, strict=True):
             if name is None:
                 continue
-            refusal = self._refused(request, name)
+            refusal = self._refused(request, name, len(topic.partition_data))
             if hasattr(topic, "topic_id"):
                 ids[name] = kafka_id(topic.topic_id)
             for one in topic.partition_data:
@@ -139,8 +139,8 @@ class ProduceHandler:
         )  # fmt: skip
         request.answer(response_to(request, responses=responses))
 
-    def _refused(self, request: Request, topic: str) -> _Failed | None:
-        if not self._context.allows_on_topic(request.peer, AclOperation.WRITE, topic):
+    def _refused(self, request: Request, topic: str, partitions: int) -> _Failed | None:
+        if not self._context.allows_on_topic(request, AclOperation.WRITE, topic, count=partitions):
             return _Failed(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not self._context.cache.contains(topic):
             return _Failed(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

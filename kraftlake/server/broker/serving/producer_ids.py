@@ -120,9 +120,11 @@ class InitProducerIdHandler:
             return ErrorCode.INVALID_REQUEST, None
         if body.transactional_id is not None:
             return ErrorCode.UNSUPPORTED_VERSION, None
-        authorization, peer, context = self._context.authorization, request.peer, self._context
-        may_write = authorization.allows_on_cluster(peer, AclOperation.IDEMPOTENT_WRITE) or any(
-            authorization.allows(peer, AclOperation.WRITE, ResourceType.TOPIC, topic)
+        authorization, context = self._context.authorization, self._context
+        may_write = authorization.allows_on_cluster(request, AclOperation.IDEMPOTENT_WRITE, log_denied=False) or any(
+            authorization.allows(
+                request, AclOperation.WRITE, ResourceType.TOPIC, topic, log_allowed=False, log_denied=False
+            )
             for topic in context.cache.all_topics()
         )
         if not may_write:

@@ -59,7 +59,10 @@ def asked(name: str, version: int, **fields: Any) -> bytes:
 
 def node(name: str, version: int, waiting: Waiting) -> Node:
     everything: Any = SimpleNamespace(
-        contains=lambda _: True, allows=lambda *_: True, allows_on_cluster=lambda *_: True, topic_name=lambda _: "t"
+        contains=lambda _: True,
+        allows=lambda *_, **__: True,
+        allows_on_cluster=lambda *_, **__: True,
+        topic_name=lambda _: "t",
     )
     context = ServingContext(
         broker_id=1, cluster_id="c", cache=everything, manager=everything, authorization=everything

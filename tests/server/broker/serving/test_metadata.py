@@ -60,7 +60,9 @@ def work() -> type[Work]:
 
 
 def handler(*, hidden: bool = False) -> MetadataHandler:
-    authorization: Any = SimpleNamespace(allows=lambda *_: not hidden, allows_on_cluster=lambda *_: not hidden)
+    authorization: Any = SimpleNamespace(
+        allows=lambda *_, **__: not hidden, allows_on_cluster=lambda *_, **__: not hidden
+    )
     manager: Any = None
     return MetadataHandler(
         ServingContext(

@@ -33,7 +33,7 @@ def produce(version: int) -> bytes:
 
 def node(append_records: Any) -> Node:
     """A node that serves Produce by a function in place of a replica manager."""
-    everything: Any = SimpleNamespace(contains=lambda _: True, allows=lambda *_: True)
+    everything: Any = SimpleNamespace(contains=lambda _: True, allows=lambda *_, **__: True)
     context = ServingContext(
         broker_id=1, cluster_id="c", cache=everything, manager=everything, authorization=everything
     )

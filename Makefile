@@ -5,6 +5,7 @@
 # make docs   the site of docs/ with the reference of commands, Python, tables and metrics, in build/docs/site; man pages in build/man
 # make wheels the sdist, and a wheel for each platform, compiled by zig: for glibc 2.17 and newer; KRAFTLAKE_HOME_PAGE=https://…
 #             gives the package's description links to the site that `make docs` makes, where that is served
+# make release  the wheels and the sdist, checked as an index does and installed alone, with checksums and a bill of materials, in dist/
 # make bench  the benchmarks: start-up times, and ratios to Kafka's own tools and classes, delta-rs and Spark (15 minutes)
 
 SHELL := /bin/bash
@@ -14,7 +15,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --con
 export SOURCE_DATE_EPOCH := 0
 unexport PYTHONDONTWRITEBYTECODE  # the tests start Python hundreds of times, and compiling takes half of a start
 
-.PHONY: demo check test test-long lint format docs bench wheels clean java chromium
+.PHONY: demo check test test-long lint format docs bench wheels release clean java chromium
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -102,6 +103,10 @@ wheels: .venv/dev
 	for platform in manylinux_2_17_x86_64 manylinux_2_17_aarch64; do \
 	  KRAFTLAKE_PLATFORM=$$platform $(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz || exit 1; done
 	$(BIN)/python -m abi3audit --strict --summary dist/*.whl
+
+release: wheels
+	$(PIP) twine cyclonedx-bom
+	$(BIN)/python -m tools.release dist
 
 clean:
 	rm -rf .venv demo-lake demo-cluster demo-cluster-data .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

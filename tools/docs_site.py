@@ -1,8 +1,8 @@
 """Builds the site of the documentation: python -m tools.docs_site [FOLDER], default build/docs.
 
-The pages are those of docs/, CONTRIBUTING.md and CHANGELOG.md, and those of `reference_pages`; the notebook is shown in
-the page of notebooks. Nothing is loaded from
-the network, neither by the build nor by a page; a link that leads nowhere ends the build.
+The pages are those of docs/, of the files in BESIDE, and of `reference_pages`; the notebook
+is shown in the page of notebooks. Nothing is loaded from the network, neither by the build nor by a page; a link that
+leads nowhere ends the build.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tools.notebook_page import notebook_markdown
 from tools.reference_pages import reference_pages
 
 ROOT = Path(__file__).resolve().parents[1]
-BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md")
+BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 """Pages of the repository's root that the site has, too."""
 _LINK = re.compile(r"(\]\()((?:\.\./)+)([^)#\s]+)")
 

@@ -61,12 +61,12 @@ class BrokerConfig:
     """The configuration of a broker of a `lake`'s cluster, or of a replicating broker of a KRaft cluster.
 
     `bootstrap` is HOST:PORT[,…] of controllers; `command_config` the path of a properties file for connections to
-    controllers and leaders; if `cluster_id` is None, the quorum's id applies. The listener's name is also that of the
-    leaders' listener. `settings` are Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that
-    differ from their defaults, read from `source`; the other fields take precedence. With `insecure`, the listener of a
-    lake's broker may be reachable from other machines, without TLS and logins. Raises UsageError for a listener that
-    needs `insecure`, for a setting whose value is not of its type and range, and, in a KRaft cluster, for an unknown
-    setting.
+    controllers and leaders; if `cluster_id` is None, the quorum's id applies. `listener` is the one between brokers:
+    its name is also that of the leaders' listener. A lake's broker may have others (`more_listeners`). `settings` are
+    Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that differ from their defaults, read from
+    `source`; the other fields take precedence. With `insecure`, the listeners of a lake's broker may be reachable from
+    other machines, without TLS and logins. Raises UsageError for a listener that needs `insecure`, for a setting whose
+    value is not of its type and range, and, in a KRaft cluster, for an unknown setting.
     """
 
     broker_id: int
@@ -74,6 +74,7 @@ class BrokerConfig:
     lake: str | None = None
     log_dirs: tuple[str, ...]
     listener: ListenerAddress
+    more_listeners: tuple[ListenerAddress, ...] = ()
     command_config: str | None = None
     cluster_id: str | None = None
     rack: str | None = None
@@ -82,7 +83,8 @@ class BrokerConfig:
     insecure: bool = False
 
     def __attrs_post_init__(self) -> None:
-        check_reachable(self.listener, insecure=self.insecure or not self.serves)
+        for one in self.listeners:
+            check_reachable(one, insecure=self.insecure or not self.serves)
         for name in self.settings:
             if not self.serves and name not in USED_WITHOUT_CLIENTS:
                 hint = (
@@ -91,7 +93,7 @@ class BrokerConfig:
                 )
                 raise UsageError(f"{name} is no broker setting that is known here: {hint}")
         self._node.check(self.broker_id)
-        self._check_listener_between_brokers()
+        _between_brokers(self._node, self.listeners)
         if self.serves:
             assert self.advertised
         for directory in self.cordoned_log_dirs:
@@ -122,15 +124,13 @@ class BrokerConfig:
         if roles and "broker" not in roles:
             raise UsageError(f"process.roles is {','.join(roles)} in {settings.source}, without broker.")
         of_controllers = settings.names("controller.listener.names")
-        given = [one for one in settings.listeners("listeners") if one.name not in of_controllers]
-        listeners = [listener] if listener else given or [_DEFAULT_LISTENER]
-        if len(listeners) > 1:
-            raise UsageError(f"listeners names {len(listeners)} in {settings.source}: a broker of a lake has one.")
+        given = tuple(one for one in settings.listeners("listeners") if one.name not in of_controllers)
+        between, others = _between_brokers(settings, (listener,) if listener else given or (_DEFAULT_LISTENER,))
         directories = log_dirs or settings.names("log.dirs") or settings.names("log.dir")
         if not directories:
             raise UsageError("A broker needs a folder for its logs: --log-dirs, or log.dirs in the file of --config.")
         return cls(
-            broker_id=broker_id, lake=lake, listener=listeners[0], log_dirs=directories,
+            broker_id=broker_id, lake=lake, listener=between, more_listeners=others, log_dirs=directories,
             rack=rack or settings.text("broker.rack"), settings=settings.values, source=settings.source,
             insecure=insecure,
         )  # fmt: skip
@@ -142,7 +142,7 @@ class BrokerConfig:
         id_ = str(self.broker_id)
         return {
             **self.settings, **rack, "broker.id": id_, "node.id": id_, "process.roles": "broker",
-            "listeners": str(self.listener), "log.dirs": ",".join(self.log_dirs),
+            "listeners": ",".join(map(str, self.listeners)), "log.dirs": ",".join(self.log_dirs),
         }  # fmt: skip
 
     @property
@@ -154,14 +154,10 @@ class BrokerConfig:
     def _node(self) -> NodeSettings:
         return NodeSettings(values=self.settings, source=self.source)
 
-    def _check_listener_between_brokers(self) -> None:
-        """Check that brokers connect to the one listener, which two settings can name. Source: KafkaConfig."""
-        named = [name for name in _BETWEEN_BROKERS if name in self.settings]
-        if len(named) > 1:
-            raise UsageError(f"Both {' and '.join(named)} are set in {self.source}: drop one.")
-        for name in named:
-            if (listener := self._node.text(name)) != self.listener.name:
-                raise UsageError(f"{name} is {listener}: the one listener is {self.listener.name}.")
+    @property
+    def listeners(self) -> tuple[ListenerAddress, ...]:
+        """All listeners, the one between brokers first."""
+        return self.listener, *self.more_listeners
 
     @property
     def serves(self) -> bool:
@@ -178,14 +174,13 @@ class BrokerConfig:
         return bool(self.value(_AUTO_CREATE))
 
     @property
-    def advertised(self) -> ListenerAddress:
-        """The address at which clients and other brokers reach the listener; port 0 is replaced by the bound port."""
-        return self._node.advertised([self.listener])[self.listener.name]
+    def advertised(self) -> Mapping[str, ListenerAddress]:
+        """The addresses at which others reach the listeners, by name; port 0 is replaced by the bound port."""
+        return self._node.advertised(self.listeners)
 
-    @property
-    def limits(self) -> ListenerLimits:
-        """The limits of the listener."""
-        return listener_limits(self._node, self.listener.name)
+    def limits(self, listener: str) -> ListenerLimits:
+        """The limits of a listener."""
+        return listener_limits(self._node, listener)
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:
@@ -228,6 +223,31 @@ class BrokerConfig:
                 value = self.value(name)
                 found[field] = value if NODE_SETTINGS[name].check or not name.endswith(".ms") else max(1, value)
         return found
+
+
+def _between_brokers(
+    settings: NodeSettings, listeners: tuple[ListenerAddress, ...]
+) -> tuple[ListenerAddress, tuple[ListenerAddress, ...]]:
+    """Return the listener between brokers, which two settings can name, and the others.
+
+    A name is not needed for the only listener. Raises UsageError. Source: AbstractKafkaConfig
+    (getInterBrokerListenerNameAndSecurityProtocol).
+    """
+    names = [one.name for one in listeners]
+    if len({*names}) < len(names):
+        raise UsageError(f"Two listeners have the same name: {', '.join(names)}.")
+    named = [name for name in _BETWEEN_BROKERS if name in settings.values]
+    if len(named) > 1:
+        raise UsageError(f"Both {' and '.join(named)} are set in {settings.source}: drop one.")
+    if not named and len(listeners) > 1:
+        raise UsageError(f"{_INTER_BROKER} is missing in {settings.source}: it is one of {', '.join(names)}.")
+    wanted = settings.text(named[0]) if named else names[0]
+    if wanted not in names:
+        raise UsageError(f"{named[0]} is {wanted}, which is none of the listeners {', '.join(names)}.")
+    return (
+        next(one for one in listeners if one.name == wanted),
+        tuple(one for one in listeners if one.name != wanted),
+    )
 
 
 def cordoned_log_dirs(named: Sequence[str], log_dirs: tuple[str, ...]) -> tuple[str, ...]:

@@ -56,9 +56,11 @@ class BrokerServer(BrokerLife):
         self._lake = config.lake
         self.broker: Broker | None = None
         """The broker; None before its creation."""
-        self.listener = RequestListener(
-            config.listener.name, config.listener.host, config.listener.port, self._handle, limits=config.limits
-        )
+        self.listeners = [
+            RequestListener(one.name, one.host, one.port, self._handle, limits=config.limits(one.name))
+            for one in config.listeners
+        ]
+        """The listeners, the one between brokers first."""
 
     def _open(self, closing: ExitStack) -> Broker | None:
         """Create the broker.
@@ -67,20 +69,18 @@ class BrokerServer(BrokerLife):
         """
         config = self._config
         log = open_controlled(self._lake)
-        closing.callback(self.listener.close)
-        self.listener.start()
-        advertised = config.advertised
-        endpoint = Endpoint(
-            host=advertised.host, port=advertised.port or self.listener.port, security_protocol=_PLAINTEXT
-        )
+        for listener in self.listeners:
+            closing.callback(listener.close)
+            listener.start()
         feed = LakeMetadataFeed(log, self._clock, self.end)
         broker = Broker(
-            config, cluster_id=log.cluster_id or "", listeners={config.listener.name: endpoint}, connect=self._connect,
+            config, cluster_id=log.cluster_id or "", listeners=self._endpoints(), connect=self._connect,
             feed=feed, controllers=feed.controllers, clock=self._clock, end=self.end,
         )  # fmt: skip
         closing.callback(broker.close)
         self.broker = broker
-        broker.settings.add(reconfigure_listener(self.listener))
+        for listener in self.listeners:
+            broker.settings.add(reconfigure_listener(listener))
         expirations = KafkaEventQueue(self._clock, "expiration-reaper")
         closing.callback(expirations.close)
         ExpirationReaper(broker.delayed, expirations)
@@ -89,13 +89,24 @@ class BrokerServer(BrokerLife):
             allocated_by(ids, config.broker_id, lambda: broker.lifecycle.broker_epoch)
         )
         self._forwarding = ForwardingManager(broker.to_controller("forwarding", _FORWARDING_MS).ask)
-        closing.callback(self.listener.close)  # before the logs are, to which a request in hand may append
+        for listener in self.listeners:
+            closing.callback(listener.close)  # before the logs are, to which a request in hand may append
         self._log.info(
             "started", cluster_id=broker.cluster_id, log_dirs=list(broker.logs.directories),
             offline=list(broker.logs.offline),
-            listener=str(attrs.evolve(config.listener, port=self.listener.port)),
+            listeners=[
+                str(attrs.evolve(one, port=bound.port))
+                for one, bound in zip(config.listeners, self.listeners, strict=True)
+            ],
         )  # fmt: skip
         return broker
+
+    def _endpoints(self) -> dict[str, Endpoint]:
+        advertised, found = self._config.advertised, {}
+        for one in self.listeners:
+            at = advertised[one.name]
+            found[one.name] = Endpoint(host=at.host, port=at.port or one.port, security_protocol=_PLAINTEXT)
+        return found
 
     def _loaded(self, broker: Broker) -> None:
         """Begin to answer, since the first image is available."""

@@ -87,7 +87,7 @@ class LakeCluster:
         self.members[node_id] = Member(lambda stop: BrokerServer(config, stop=stop))
 
     def address_of(self, node_id: int) -> str:
-        return f"127.0.0.1:{self.members[node_id].server.listener.port}"
+        return f"127.0.0.1:{self.members[node_id].server.listeners[0].port}"
 
     @property
     def brokers(self) -> str:

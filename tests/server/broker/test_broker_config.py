@@ -121,22 +121,27 @@ def test_the_listener_of_a_broker_has_the_limits_of_its_settings() -> None:
         "listener.name.internal.max.connections.per.ip": "2",
     }  # fmt: skip
     listener = ListenerAddress(name="INTERNAL", host="127.0.0.1", port=1)
-    limits = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=settings).limits
+    made = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=settings)
+    limits = made.limits("INTERNAL")
     assert (limits.socket_request_max_bytes, limits.num_io_threads, limits.max_connections) == (4096, 3, 5)
     assert limits.max_connections_per_ip == ListenerLimits().max_connections_per_ip, "Kafka has one for all listeners"
     assert limits.queued_max_request_bytes == ListenerLimits().queued_max_request_bytes
     long = {"socket.request.max.bytes": str(1 << 30)}
-    limits = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=long).limits
+    made = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=long)
+    limits = made.limits("INTERNAL")
     assert limits.buffered_max_bytes >= 1 << 30, "a request of the longest size is taken"
 
 
 @pytest.mark.parametrize(
     ("settings", "refusal"),
     [
-        ({"inter.broker.listener.name": "OTHER"}, "inter.broker.listener.name is OTHER: the one listener is SSL."),
+        (
+            {"inter.broker.listener.name": "OTHER"},
+            "inter.broker.listener.name is OTHER, which is none of the listeners SSL.",
+        ),
         (
             {"security.inter.broker.protocol": "SASL_SSL"},
-            "security.inter.broker.protocol is SASL_SSL: the one listener is SSL.",
+            "security.inter.broker.protocol is SASL_SSL, which is none of the listeners SSL.",
         ),
         (
             {"security.inter.broker.protocol": "SSL", "inter.broker.listener.name": "SSL"},
@@ -153,13 +158,32 @@ def test_brokers_connect_to_the_one_listener(settings: dict[str, str], refusal: 
         assert made.replication.inter_broker_listener_name == "SSL"
 
 
+def test_of_several_listeners_the_named_one_is_between_brokers() -> None:
+    values = {
+        "node.id": "7", "log.dirs": "/a", "controller.listener.names": "C",
+        "listeners": "CLIENTS://127.0.0.1:1,BROKERS://127.0.0.1:2,C://127.0.0.1:3",
+        "advertised.listeners": "CLIENTS://b.example:1",
+    }  # fmt: skip
+    with pytest.raises(UsageError, match=r"inter.broker.listener.name is missing .*: it is one of CLIENTS, BROKERS"):
+        BrokerConfig.of("lake", NodeSettings(values=values))
+    made = BrokerConfig.of("lake", NodeSettings(values={**values, "inter.broker.listener.name": "BROKERS"}))
+    assert [one.name for one in made.listeners] == ["BROKERS", "CLIENTS"]
+    assert made.replication.inter_broker_listener_name == "BROKERS"
+    assert {name: str(one) for name, one in made.advertised.items()} == {
+        "BROKERS": "BROKERS://127.0.0.1:2", "CLIENTS": "CLIENTS://b.example:1",
+    }  # fmt: skip
+    assert made.static_settings["listeners"] == "BROKERS://127.0.0.1:2,CLIENTS://127.0.0.1:1"
+    with pytest.raises(UsageError, match="Two listeners have the same name: A, A"):
+        BrokerConfig.of("lake", NodeSettings(values={**values, "listeners": "A://127.0.0.1:1,A://127.0.0.1:2"}))
+
+
 def test_a_file_for_both_roles_is_one_of_a_broker() -> None:
     values = {
         "broker.id": "7", "process.roles": "broker,controller", "log.dirs": "/a", "controller.listener.names": "C",
         "listeners": "B://127.0.0.1:1,C://127.0.0.1:2", "advertised.listeners": "B://b.example:1,C://c.example:2",
     }  # fmt: skip
     made = BrokerConfig.of("lake", NodeSettings(values=values))
-    assert (made.broker_id, str(made.listener), made.advertised.host) == (7, "B://127.0.0.1:1", "b.example")
+    assert (made.broker_id, str(made.listener), made.advertised["B"].host) == (7, "B://127.0.0.1:1", "b.example")
     assert made.static_settings["process.roles"] == "broker"
 
 

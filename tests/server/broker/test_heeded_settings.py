@@ -109,7 +109,7 @@ def test_a_page_of_topics_has_as_many_partitions_as_the_setting_allows(cluster: 
 
 
 def test_a_longer_request_closes_the_connection(cluster: LakeCluster) -> None:
-    port = cluster.members[1].server.listener.port
+    port = cluster.members[1].server.listeners[0].port
     with closing(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as connection:
         connection.sendall(struct.pack(">i", 65_537) + b"x")
         assert connection.recv(1) == b""
@@ -118,7 +118,7 @@ def test_a_longer_request_closes_the_connection(cluster: LakeCluster) -> None:
 def test_others_are_given_the_advertised_address(cluster: LakeCluster) -> None:
     server = cluster.members[1].server
     endpoint = server.broker.cache.image.cluster.brokers[1].listeners["PLAINTEXT"]
-    assert (endpoint.host, endpoint.port) == ("localhost", server.listener.port)
+    assert (endpoint.host, endpoint.port) == ("localhost", server.listeners[0].port)
 
 
 def test_the_first_work_on_logs_comes_after_the_initial_delay(cluster: LakeCluster) -> None:

@@ -64,7 +64,7 @@ def test_producers_are_remembered_as_long_as_the_setting_says(cluster: LakeClust
 @pytest.mark.parametrize("node", [1, CONTROLLER])
 def test_connections_beyond_the_limit_wait_until_it_is_raised(cluster: LakeCluster, node: int) -> None:
     server = cluster.members[node].server
-    listener = server.listener if node == 1 else server.listeners[0]
+    listener = server.listeners[0]
     make(cluster, "", "max.connections", "1")
     cluster.wait_for(lambda: listener.limits.max_connections == 1, "the limit")
     waiting = [Wire("127.0.0.1", listener.port) for _ in range(3)]

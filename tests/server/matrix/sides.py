@@ -236,7 +236,7 @@ def started_sides(folder: Path) -> Iterator[Sides]:
         for id_ in BROKERS:
             cluster.start_broker(id_, broker_settings(nodes[CONTROLLER].controller_port))
         cluster.await_unfenced(*BROKERS)
-        our_ports = {id_: cluster.members[id_].server.listener.port for id_ in BROKERS}
+        our_ports = {id_: cluster.members[id_].server.listeners[0].port for id_ in BROKERS}
         controller_port = cluster.members[CONTROLLER].server.listeners[0].port
         our_logs = {id_: folder / "ours" / f"broker-{id_}" for id_ in BROKERS}
         ours = Side("ours", our_ports | {CONTROLLER: controller_port}, our_logs)

@@ -140,7 +140,7 @@ def main(folder: Path) -> None:
         for id_, member in cluster.members.items():
             frames[id_] = [frame.hex() for dispatcher, frame in got if dispatcher is member.server.dispatcher]
         broker, controller = (cluster.members[id_].server for id_ in (1, 101))
-        ports = {1: broker.listener.port, 101: controller.listeners[0].port}
+        ports = {1: broker.listeners[0].port, 101: controller.listeners[0].port}
         got.clear()
         Dispatcher.handle = handle  # type: ignore[method-assign]
         print(json.dumps({"frames": frames, "ports": ports}), flush=True)

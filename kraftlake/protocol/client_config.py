@@ -14,9 +14,10 @@ import attrs
 
 from kraftlake.protocol.jaas import JaasEntry, parse_jaas
 from kraftlake.protocol.scram import HASHES
+from kraftlake.protocol.security_protocol import SecurityProtocol
+from kraftlake.protocol.tls_config import Properties, TlsConfig, tls_config
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.java_properties import parse_properties
-from kraftlake.runtime.java_values import parse_integer, split_list, trim
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.words import in_words, shown
 
@@ -28,42 +29,14 @@ MECHANISMS: Final = (PLAIN, *HASHES, OAUTHBEARER)
 MAX_FILE_BYTES: Final = 1024 * 1024
 """The maximum size of a properties file, a store or a token; a larger file is considered another kind of file."""
 _LONGEST_STRING: Final = 32767
-SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SECURITY_PROTOCOLS: Final = tuple(SecurityProtocol.__members__)
 _MODULES: Final = {
     PLAIN: "PlainLoginModule",
     **dict.fromkeys(HASHES, "ScramLoginModule"),
     OAUTHBEARER: "OAuthBearerLoginModule",
 }
-_STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
-_TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 _EXTENSION: Final = "extension_"
 _log = get_logger("kraftlake", "protocol")
-
-
-@attrs.frozen(kw_only=True)
-class StoreConfig:
-    """A store of certificates: a file, or PEM text in the properties file itself (`certificates`, `key`).
-
-    `name` is `truststore` or `keystore`. `password` opens a PKCS12 file, `key_password` an encrypted key.
-    """
-
-    name: str
-    type: str = "JKS"
-    location: str | None = None
-    certificates: str | None = attrs.field(default=None, repr=False)
-    key: str | None = attrs.field(default=None, repr=False)
-    password: str | None = attrs.field(default=None, repr=False)
-    key_password: str | None = attrs.field(default=None, repr=False)
-
-
-@attrs.frozen(kw_only=True)
-class TlsConfig:
-    """TLS settings: trusted authorities (None: the system's), the client's certificate, and the checks."""
-
-    truststore: StoreConfig | None = None
-    keystore: StoreConfig | None = None
-    check_host: bool = True
-    versions: tuple[str, ...] = _TLS_VERSIONS
 
 
 @attrs.frozen(kw_only=True)
@@ -136,11 +109,11 @@ def parse_client_config(values: Mapping[str, str], file: str) -> ClientConfig:
 
     Raises UsageError.
     """
-    properties = _Properties(values, file)
+    properties = Properties(values, file)
     if properties.text("config.providers"):
         raise properties.fault("config.providers", "is not supported: write the values themselves into the file")
     protocol = properties.choice("security.protocol", SECURITY_PROTOCOLS, "PLAINTEXT")
-    tls = _tls(properties) if protocol.endswith("SSL") else None
+    tls = tls_config(properties) if protocol.endswith("SSL") else None
     sasl = _sasl(properties) if protocol.startswith("SASL") else None
     client_id = properties.text("client.id") or CLIENT_ID
     if len(client_id.encode()) > _LONGEST_STRING:
@@ -162,48 +135,7 @@ def parse_client_config(values: Mapping[str, str], file: str) -> ClientConfig:
     return config
 
 
-def _tls(properties: _Properties) -> TlsConfig:
-    truststore = _store(properties, "truststore", certificates="ssl.truststore.certificates")
-    keystore = _store(properties, "keystore", certificates="ssl.keystore.certificate.chain", key="ssl.keystore.key")
-    versions = tuple(split_list(properties.text("ssl.enabled.protocols") or ",".join(_TLS_VERSIONS)))
-    if not set(versions) & set(_TLS_VERSIONS):
-        raise properties.fault("ssl.enabled.protocols", f"names none of {in_words(_TLS_VERSIONS)}")
-    algorithm = properties.text("ssl.endpoint.identification.algorithm")
-    if algorithm not in (None, "") and algorithm.upper() != "HTTPS":
-        raise properties.fault("ssl.endpoint.identification.algorithm", "must be https, or empty for no check")
-    return TlsConfig(
-        truststore=truststore,
-        keystore=keystore,
-        check_host=algorithm != "",
-        versions=tuple(version for version in _TLS_VERSIONS if version in versions),
-    )
-
-
-def _store(properties: _Properties, name: str, *, certificates: str, key: str | None = None) -> StoreConfig | None:
-    type_key, location_key = f"ssl.{name}.type", f"ssl.{name}.location"
-    store = StoreConfig(
-        name=name,
-        type=properties.choice(type_key, _STORE_TYPES, "JKS"),
-        location=properties.text(location_key) or None,
-        certificates=properties.text(certificates) or None,
-        key=(properties.text(key) or None) if key else None,
-        password=properties.text(f"ssl.{name}.password"),
-        key_password=properties.text("ssl.key.password") if key else None,
-    )
-    inline = store.certificates is not None or store.key is not None
-    if not inline:
-        return None if store.location is None else store
-    if store.type != "PEM":
-        raise properties.fault(type_key, f"must be PEM, since {certificates if store.certificates else key} is given")
-    if store.location is not None:
-        raise properties.fault(location_key, "is given together with PEM text in the same file: leave one of them out")
-    for lacking, value in ((certificates, store.certificates), (key, store.key)):
-        if lacking and value is None:
-            raise properties.fault(lacking, "is missing")
-    return store
-
-
-def _sasl(properties: _Properties) -> SaslConfig:
+def _sasl(properties: Properties) -> SaslConfig:
     mechanism = properties.text("sasl.mechanism") or "GSSAPI"
     if mechanism not in MECHANISMS:
         what = "is GSSAPI (Kerberos), Kafka's default" if mechanism == "GSSAPI" else f"is {shown(mechanism)!r}"
@@ -228,7 +160,7 @@ def _sasl(properties: _Properties) -> SaslConfig:
     )
 
 
-def _jaas(properties: _Properties, mechanism: str) -> JaasEntry:
+def _jaas(properties: Properties, mechanism: str) -> JaasEntry:
     """Return the login module, which must match the mechanism."""
     key, module = "sasl.jaas.config", _MODULES[mechanism]
     text = properties.text(key)
@@ -243,7 +175,7 @@ def _jaas(properties: _Properties, mechanism: str) -> JaasEntry:
     return entry
 
 
-def _token_file(properties: _Properties) -> str:
+def _token_file(properties: Properties) -> str:
     key = "sasl.oauthbearer.token.endpoint.url"
     retriever = properties.text("sasl.oauthbearer.jwt.retriever.class")
     if retriever and retriever.rpartition(".")[2] not in ("DefaultJwtRetriever", "FileJwtRetriever"):
@@ -259,39 +191,3 @@ def _token_file(properties: _Properties) -> str:
     except ValueError:
         pass
     raise properties.fault(key, f"is no file: URL, and kraftlake asks no server for tokens: {form}")
-
-
-class _Properties:
-    """The values of a properties file, with a record of the keys that were read."""
-
-    def __init__(self, values: Mapping[str, str], file: str) -> None:
-        self._values = values
-        self._file = file
-        self._read: set[str] = set()
-
-    def text(self, key: str) -> str | None:
-        self._read.add(key)
-        value = self._values.get(key)
-        return None if value is None else trim(value)
-
-    def choice(self, key: str, known: tuple[str, ...], default: str) -> str:
-        value = (self.text(key) or default).upper()
-        if value not in known:
-            raise self.fault(key, f"is {shown(value)!r}: {in_words(known, 'or')} is known")
-        return value
-
-    def milliseconds(self, key: str, default: float) -> float:
-        """Return a duration, converted from ms to seconds."""
-        value = self.text(key)
-        try:
-            if value is None or (found := parse_integer(value, 32)) > 0:
-                return default if value is None else found / 1000
-        except ValueError:
-            pass
-        raise self.fault(key, "must be a number of milliseconds above 0")
-
-    def fault(self, key: str, what: str) -> UsageError:
-        return UsageError(f"{self._file}: {key} {what}.")
-
-    def unread(self) -> set[str]:
-        return self._values.keys() - self._read

@@ -1,4 +1,4 @@
-"""TLS by the standard library: contexts from a client's stores, and descriptions of handshake errors.
+"""TLS by the standard library: contexts from the stores of clients and listeners, and descriptions of handshake errors.
 
 Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory.
 """
@@ -16,12 +16,14 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.client_config import StoreConfig, TlsConfig, read_limited
+from kraftlake.protocol.client_config import read_limited
 from kraftlake.protocol.node_error import AuthenticationError, NodeError
+from kraftlake.protocol.tls_config import StoreConfig, TlsConfig
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.extras import require
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_VERIFY_MODES: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _JKS_MAGIC: Final = bytes.fromhex("feedfeed")
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----([A-Za-z0-9+/=\s]*)-----END \1-----")
 _NOT_YET_VALID, _EXPIRED, _WRONG_HOST, _WRONG_ADDRESS = 9, 10, 62, 64
@@ -68,8 +70,7 @@ def open_stores(config: TlsConfig) -> Tls:
     """Open the stores of a configuration. Raises UsageError naming the file and the key at fault, never a secret."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = config.check_host
-    context.minimum_version = min(_VERSIONS[version] for version in config.versions)
-    context.maximum_version = max(_VERSIONS[version] for version in config.versions)
+    _limit_versions(context, config)
     # As in Java, every certificate in the truststore is trusted, not only that of a root.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if config.truststore is None:
@@ -79,6 +80,31 @@ def open_stores(config: TlsConfig) -> Tls:
     if config.keystore is not None:
         _show(context, config.keystore)
     return Tls(context=context, config=config)
+
+
+def server_context(stores: TlsConfig, client_auth: str) -> ssl.SSLContext:
+    """Open a listener's stores; `client_auth` is none, requested or required. Raises as `open_stores`.
+
+    A client that is asked and shows a certificate of no trusted authority is refused, as in Kafka.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _limit_versions(context, stores)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_mode = _VERIFY_MODES[client_auth]
+    if client_auth != "none":
+        if stores.truststore is None:
+            context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+        else:
+            _trust(context, stores.truststore)
+    if stores.keystore is not None:
+        _show(context, stores.keystore)
+    return context
+
+
+def _limit_versions(context: ssl.SSLContext, config: TlsConfig) -> None:
+    context.minimum_version = min(_VERSIONS[version] for version in config.versions)
+    context.maximum_version = max(_VERSIONS[version] for version in config.versions)
 
 
 def _trust(context: ssl.SSLContext, store: StoreConfig) -> None:
@@ -96,7 +122,7 @@ def _trust(context: ssl.SSLContext, store: StoreConfig) -> None:
 
 
 def _show(context: ssl.SSLContext, store: StoreConfig) -> None:
-    """Load the certificate of a keystore into the client's TLS context."""
+    """Load the certificate of a keystore into a TLS context."""
     if store.certificates is not None and store.key is not None:
         what, pem = "ssl.keystore.key with ssl.keystore.certificate.chain", _pem(f"{store.key}\n{store.certificates}")
     else:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import attrs
 
 from kraftlake.protocol.address import Address, parse_addresses
+from kraftlake.protocol.security_protocol import SecurityProtocol
 from kraftlake.publisher.authorizer import AuthorizerConfig
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.java_properties import parse_properties
@@ -142,6 +143,17 @@ class NodeSettings:
                 found[name] = ignored.reason
         return found
 
+    @staticmethod
+    def prefix(listener: str) -> str:
+        """The prefix of a listener's own settings."""
+        return f"listener.name.{listener.lower()}."
+
+    def of_listener(self, listener: str) -> NodeSettings:
+        """The settings of a listener, where its own ones go over those of the node, without their prefix."""
+        prefix = self.prefix(listener)
+        own = {name.removeprefix(prefix): text for name, text in self.values.items() if name.startswith(prefix)}
+        return attrs.evolve(self, values={**self.values, **own})
+
     def text(self, name: str, default: str | None = None) -> str | None:
         """A text setting without surrounding blanks."""
         value = self.values.get(name)
@@ -182,10 +194,11 @@ def _key_of(name: str) -> ConfigKey | None:
     return NODE_SETTINGS.get(base_of(name))
 
 
-def check_reachable(listener: ListenerAddress, *, insecure: bool) -> None:
-    """Raise UsageError for a listener that other machines can reach, unless that is meant."""
-    if not insecure and not is_loopback(listener.host):
+def check_reachable(listener: ListenerAddress, protocol: SecurityProtocol, *, insecure: bool) -> None:
+    """Raise UsageError for a listener without TLS that other machines can reach, unless that is meant."""
+    if not protocol.has_tls and not insecure and not is_loopback(listener.host):
+        lack = "shows records to whoever reads along" if protocol.has_sasl else "has neither TLS nor logins"
         raise UsageError(
-            f"{listener} can be reached from other machines, and listeners have neither TLS nor logins: give "
-            f"127.0.0.1, or --insecure-listeners if that is meant."
+            f"{listener} can be reached from other machines, and {protocol.name} {lack}: give 127.0.0.1, a protocol "
+            f"with TLS (SSL, SASL_SSL) in listener.security.protocol.map, or --insecure-listeners if that is meant."
         )

@@ -10,10 +10,11 @@ import pytest
 
 from kraftlake.protocol.abort import Abort
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.client_config import ClientConfig, TlsConfig
+from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.protocol.connection import Connection
 from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.node_error import NodeError
+from kraftlake.protocol.tls_config import TlsConfig
 from tests.protocol.fake_nodes import frame, receive_frame, serving
 from tests.protocol.test_tls import TRUST
 from tests.protocol.test_tls import server as tls_server

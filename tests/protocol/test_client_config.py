@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from kraftlake.protocol.client_config import (
     ClientConfig,
     SaslConfig,
-    StoreConfig,
-    TlsConfig,
     parse_client_config,
     read_client_config,
 )
+from kraftlake.protocol.tls_config import StoreConfig, TlsConfig
 from kraftlake.runtime.errors import UsageError
 
 MODULE = "org.apache.kafka.common.security"

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.client_config import ClientConfig, StoreConfig, TlsConfig
+from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.node_error import AuthenticationError, NodeError
 from kraftlake.protocol.quorum_client import QuorumClient
+from kraftlake.protocol.tls_config import StoreConfig, TlsConfig
 from kraftlake.runtime import extras
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError

@@ -15,6 +15,7 @@ from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.words import did_you_mean
 from kraftlake.server.broker.log_cleaning import CLEANER_SETTINGS
+from kraftlake.server.listener_security import ListenerSecurity, listener_security
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_reachable
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 from kraftlake.settings.tables import NODE_SETTINGS
@@ -64,8 +65,8 @@ class BrokerConfig:
     controllers and leaders; if `cluster_id` is None, the quorum's id applies. `listener` is the one between brokers:
     its name is also that of the leaders' listener. A lake's broker may have others (`more_listeners`). `settings` are
     Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that differ from their defaults, read from
-    `source`; the other fields take precedence. With `insecure`, the listeners of a lake's broker may be reachable from
-    other machines, without TLS and logins. Raises UsageError for a listener that needs `insecure`, for a setting whose
+    `source`; the other fields take precedence. With `insecure`, listeners of a lake's broker without TLS may be reachable
+    from other machines. Raises UsageError for a listener that needs `insecure`, for a setting whose
     value is not of its type and range, and, in a KRaft cluster, for an unknown setting.
     """
 
@@ -83,8 +84,6 @@ class BrokerConfig:
     insecure: bool = False
 
     def __attrs_post_init__(self) -> None:
-        for one in self.listeners:
-            check_reachable(one, insecure=self.insecure or not self.serves)
         for name in self.settings:
             if not self.serves and name not in USED_WITHOUT_CLIENTS:
                 hint = (
@@ -95,6 +94,8 @@ class BrokerConfig:
         self._node.check(self.broker_id)
         _between_brokers(self._node, self.listeners)
         if self.serves:
+            for one in self.listeners:
+                check_reachable(one, self.security(one.name).protocol, insecure=self.insecure)
             assert self.advertised
         for directory in self.cordoned_log_dirs:
             if directory not in self.log_dirs:
@@ -181,6 +182,10 @@ class BrokerConfig:
     def limits(self, listener: str) -> ListenerLimits:
         """The limits of a listener."""
         return listener_limits(self._node, listener)
+
+    def security(self, listener: str) -> ListenerSecurity:
+        """The security of a listener."""
+        return listener_security(self._node, listener)
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:

@@ -10,7 +10,6 @@ import attrs
 
 from kraftlake.controller.cluster.supported_features import SUPPORTED
 from kraftlake.controller.quorum.bootstrap import open_controlled
-from kraftlake.image.endpoint import Endpoint
 from kraftlake.replica_manager.requests.expiration_reaper import ExpirationReaper
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
 from kraftlake.replica_manager.requests.fetch_session_cache import FetchSessionCache
@@ -29,9 +28,8 @@ from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allocated_by
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures
-from kraftlake.server.requests.listener import RequestListener
+from kraftlake.server.requests.listener import RequestListener, end_points
 
-_PLAINTEXT: Final = 0
 _FORWARDING_MS: Final = 60_000
 """The maximum time a client's request waits for an active controller. Source: kafka.server.BrokerServer."""
 
@@ -57,9 +55,12 @@ class BrokerServer(BrokerLife):
         self.broker: Broker | None = None
         """The broker; None before its creation."""
         self.listeners = [
-            RequestListener(one.name, one.host, one.port, self._handle, limits=config.limits(one.name))
+            RequestListener(
+                one.name, one.host, one.port, self._handle, limits=config.limits(one.name),
+                security=config.security(one.name),
+            )
             for one in config.listeners
-        ]
+        ]  # fmt: skip
         """The listeners, the one between brokers first."""
 
     def _open(self, closing: ExitStack) -> Broker | None:
@@ -74,8 +75,8 @@ class BrokerServer(BrokerLife):
             listener.start()
         feed = LakeMetadataFeed(log, self._clock, self.end)
         broker = Broker(
-            config, cluster_id=log.cluster_id or "", listeners=self._endpoints(), connect=self._connect,
-            feed=feed, controllers=feed.controllers, clock=self._clock, end=self.end,
+            config, cluster_id=log.cluster_id or "", listeners=end_points(config.advertised, self.listeners),
+            connect=self._connect, feed=feed, controllers=feed.controllers, clock=self._clock, end=self.end,
         )  # fmt: skip
         closing.callback(broker.close)
         self.broker = broker
@@ -100,13 +101,6 @@ class BrokerServer(BrokerLife):
             ],
         )  # fmt: skip
         return broker
-
-    def _endpoints(self) -> dict[str, Endpoint]:
-        advertised, found = self._config.advertised, {}
-        for one in self.listeners:
-            at = advertised[one.name]
-            found[one.name] = Endpoint(host=at.host, port=at.port or one.port, security_protocol=_PLAINTEXT)
-        return found
 
     def _loaded(self, broker: Broker) -> None:
         """Begin to answer, since the first image is available."""

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from kraftlake.protocol.client_config import SECURITY_PROTOCOLS
-from kraftlake.runtime.java_values import split, split_list, trim
+from kraftlake.runtime.java_values import split_list, trim
+from kraftlake.server.listener_security import security_protocols
 
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _CONTROLLERS: Final = "controller.listener.names"
@@ -21,8 +21,8 @@ _CONTROLLERS: Final = "controller.listener.names"
 def problem_of_listeners(before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
     """The reason why a broker with the settings `before` can't have the listeners of `after`, or None."""
     try:
-        old, new, protocols = _listeners(before), _listeners(after), _protocols(after)
-        old_protocols = _protocols(before)
+        old, new, protocols = _listeners(before), _listeners(after), security_protocols(after)
+        old_protocols = security_protocols(before)
     except ValueError as problem:
         return f"{problem}."
     if not {*old} <= {*new}:
@@ -53,21 +53,4 @@ def _listeners(settings: Mapping[str, str]) -> dict[str, int]:
         if name in found:
             raise ValueError(f"Two listeners have the name {name}")
         found[name] = int(match[3])
-    return found
-
-
-def _protocols(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the security protocols by listener name."""
-    text = settings.get("listener.security.protocol.map")
-    if text is None:
-        return {
-            **dict.fromkeys(_controllers(settings), "PLAINTEXT"),
-            **dict(zip(SECURITY_PROTOCOLS, SECURITY_PROTOCOLS, strict=True)),
-        }
-    found = {}
-    for one in split(trim(text)):
-        name, colon, protocol = one.rpartition(":")
-        if not colon or trim(protocol).upper() not in SECURITY_PROTOCOLS:
-            raise ValueError(f"{one!r} is no pair LISTENER:PROTOCOL of listener.security.protocol.map")
-        found[trim(name).upper()] = trim(protocol).upper()
     return found

@@ -15,6 +15,7 @@ from kraftlake.protocol.address import Address, parse_addresses
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.observed_log import ObservedLog
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver, SnapshotNeededError
+from kraftlake.protocol.security_protocol import SecurityProtocol
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.replay.live.retry_policy import RetryPolicy
 from kraftlake.runtime.clock import Clock
@@ -31,8 +32,6 @@ from kraftlake.server.broker.refusals import changes_configs_of
 from kraftlake.server.broker.serving_brokers import ServingBrokers, listeners_of_others
 
 _QUORUM_ANSWERS_WITHIN_SECONDS: Final = 60.0
-_PROTOCOLS: Final = {(False, False): 0, (True, False): 1, (False, True): 2, (True, True): 3}
-"""Kafka's numbers of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL, by TLS and SASL."""
 
 
 class ReplicaServer(BrokerLife):
@@ -57,16 +56,16 @@ class ReplicaServer(BrokerLife):
         )  # fmt: skip
 
     @property
-    def _security_protocol(self) -> int:
+    def _security_protocol(self) -> SecurityProtocol:
         config = self._connect.config
-        return _PROTOCOLS[config.tls is not None, config.sasl is not None]
+        return SecurityProtocol.of(tls=config.tls is not None, sasl=config.sasl is not None)
 
     def _serving_brokers(self) -> list[Address] | None:
         """Return the serving brokers to query.
 
         None before the first image, and if clients use TLS or SASL, which no other broker can take over.
         """
-        is_plain = self._security_protocol == 0
+        is_plain = self._security_protocol is SecurityProtocol.PLAINTEXT
         return self._brokers.addresses() if is_plain and self._brokers is not None else None
 
     def _controllers_for(self, frame: bytes) -> list[Address] | None:

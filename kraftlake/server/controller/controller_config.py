@@ -10,6 +10,7 @@ from kraftlake.controller.config import ControllerConfig
 from kraftlake.metadata_log.snapshots.snapshot_policy import SnapshotPolicy
 from kraftlake.publisher.authorizer import AuthorizerConfig
 from kraftlake.runtime.errors import UsageError
+from kraftlake.server.listener_security import ListenerSecurity, listener_security
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_reachable
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 
@@ -38,7 +39,7 @@ class ControllerServerConfig:
         if len({*names}) < len(names):
             raise UsageError(f"Two listeners have the same name: {', '.join(names)}.")
         for listener in self.listeners:
-            check_reachable(listener, insecure=self.insecure)
+            check_reachable(listener, self.security(listener.name).protocol, insecure=self.insecure)
         roles = self.settings.names("process.roles")
         if roles and "controller" not in roles:
             raise UsageError(f"process.roles is {','.join(roles)} in {self.settings.source}, without controller.")
@@ -111,6 +112,10 @@ class ControllerServerConfig:
     def limits(self, listener: str) -> ListenerLimits:
         """The limits of a listener."""
         return listener_limits(self.settings, listener)
+
+    def security(self, listener: str) -> ListenerSecurity:
+        """The security of a listener."""
+        return listener_security(self.settings, listener, of_controller=True)
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:

@@ -60,7 +60,7 @@ from kraftlake.server.lake_upkeep import LakeUpkeep
 from kraftlake.server.node_life import NodeLife
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler
-from kraftlake.server.requests.listener import RequestListener
+from kraftlake.server.requests.listener import RequestListener, end_points
 
 _POLL_SECONDS: Final = 0.005
 """The poll interval for the controller's own image; an active controller acts on a separate, up-to-date image."""
@@ -68,7 +68,6 @@ _IDLE_POLL_SECONDS: Final = 0.02
 """The poll interval while nothing changes."""
 _LOOK_SECONDS: Final = 0.05
 _TOLD_WITHIN_SECONDS: Final = 0.5
-_PLAINTEXT: Final = 0
 
 
 class ControllerServer(NodeLife):
@@ -94,7 +93,14 @@ class ControllerServer(NodeLife):
         self.node: ControllerNode | None = None
         """The controller's parts; None before the start."""
         self.listeners = [
-            RequestListener(one.name, one.host, one.port, self._handle, limits=config.limits(one.name))
+            RequestListener(
+                one.name,
+                one.host,
+                one.port,
+                self._handle,
+                limits=config.limits(one.name),
+                security=config.security(one.name),
+            )
             for one in config.listeners
         ]
         """The listeners, in the order of the configuration."""
@@ -155,7 +161,7 @@ class ControllerServer(NodeLife):
         node = ControllerNode(
             node_id=config.node_id, cluster_id=cluster_id, controller=controller, view=view,
             authorization=Authorization(authorizer), progress=ReplicaProgress(self._clock),
-            listeners=self._endpoints(), settings=config.settings.values,
+            listeners=end_points(config.advertised, self.listeners), settings=config.settings.values,
             delete_topic_enable=config.delete_topic_enable, heartbeat_timeout_ms=config.heartbeat_timeout_ms,
         )  # fmt: skip
         served = ServedLog(config.lake, self._clock)
@@ -225,13 +231,6 @@ class ControllerServer(NodeLife):
         loader.install_publishers([*publishers, snapshots])
         feed.start(loader)
         return loader
-
-    def _endpoints(self) -> dict[str, Endpoint]:
-        advertised, found = self._config.advertised, {}
-        for one, listener in zip(self._config.listeners, self.listeners, strict=True):
-            at = advertised[one.name]
-            found[one.name] = Endpoint(host=at.host, port=at.port or listener.port, security_protocol=_PLAINTEXT)
-        return found
 
     def _registration(self, listeners: Mapping[str, Endpoint]) -> ControllerRegistrationRequest:
         return ControllerRegistrationRequest(

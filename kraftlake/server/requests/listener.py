@@ -6,15 +6,21 @@ import asyncio
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from kraftlake.image.endpoint import Endpoint
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.log import get_logger
+from kraftlake.server.listener_security import PLAINTEXT, ListenerSecurity
+from kraftlake.server.node_config import ListenerAddress
+from kraftlake.server.requests.authentication_counts import AuthenticationCounts
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
 from kraftlake.server.requests.client_connection import ClientConnection
 from kraftlake.server.requests.dispatcher import Peer
+from kraftlake.server.requests.doorway import Doorway
+from kraftlake.server.requests.entrance import Entrance
 from kraftlake.server.requests.frame_buffer import FrameBuffer
 from kraftlake.server.requests.listener_limits import ConnectionPace, ListenerLimits
 from kraftlake.server.requests.request_queue import Handle, RequestQueue
@@ -33,7 +39,8 @@ class RequestListener:
     `Respond`; only the first answer to a request counts. `ended` gets the sender of each connection at its end. The
     requests of a connection are handled in order, the next one after the answer to the last; those of several
     connections at the same time. The limits bound connections and memory, so that no client can starve others. The
-    sockets belong to an asyncio loop in a separate thread. Source: kafka.network.SocketServer.
+    sockets belong to an asyncio loop in a separate thread. `security` is asked of each connection before its requests
+    are taken; raises UsageError if its stores can't be opened. Source: kafka.network.SocketServer.
     """
 
     def __init__(
@@ -45,7 +52,9 @@ class RequestListener:
         *,
         limits: ListenerLimits | None = None,
         ended: Callable[[Peer], object] = lambda _: None,
+        security: ListenerSecurity = PLAINTEXT,
     ) -> None:
+        self._entrance = Entrance(name, security)
         self._name = name
         self._where = (host, port)
         self._handle = handle
@@ -74,6 +83,21 @@ class RequestListener:
         """The number of bytes in incomplete requests and in answers that clients have not read."""
         return self._run.buffered.total
 
+    @property
+    def security(self) -> ListenerSecurity:
+        """What the listener asks of a connection."""
+        return self._entrance.security
+
+    @property
+    def authentications(self) -> AuthenticationCounts:
+        """The counts of TLS handshakes and logins."""
+        return self._entrance.counts
+
+    def secure(self, security: ListenerSecurity) -> None:
+        """Ask other security of new connections, of the same protocol; stores are read anew. Raises UsageError."""
+        assert security.protocol is self.security.protocol, "a listener keeps its protocol"
+        self._entrance.secure(security)
+
     def limit(self, limits: ListenerLimits) -> None:
         """Apply other limits to connections from now on; existing requests keep the limits of the start."""
         self.limits = limits
@@ -84,7 +108,7 @@ class RequestListener:
         """Start to listen. Raises EnvironmentFaultError where that is not possible."""
         assert self._running is None, "it is started once"
         bound = bound_socket(*self._where, self.limits)
-        self._running = _Running(self._name, bound, self._handle, self.limits, self._peer_ended)
+        self._running = _Running(self._entrance, bound, self._handle, self.limits, self._peer_ended)
         self._running.start()
 
     def close(self) -> None:
@@ -103,13 +127,14 @@ class _Running:
 
     def __init__(
         self,
-        name: str,
+        entrance: Entrance,
         bound: socket.socket,
         handle: Handle,
         limits: ListenerLimits,
         peer_ended: Callable[[Peer], object],
     ) -> None:
-        self._name = name
+        self._entrance = entrance
+        self._name = name = entrance.listener
         self._peer_ended = peer_ended
         self._socket = bound
         self.port = int(bound.getsockname()[1])
@@ -119,6 +144,7 @@ class _Running:
         self._loop.set_exception_handler(_tell)
         self._queue = RequestQueue(name, handle, limits, self._loop)
         self.buffered = BufferedBytes(limits.buffered_max_bytes)
+        self._door = Doorway(self._loop) if entrance.is_guarded else None
         self.connections: set[ClientConnection] = set()
         self._by_host: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -174,7 +200,8 @@ class _Running:
             self._loop.add_reader(self._socket, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(self._limits.socket_listen_backlog_size):
+        # Newcomers that cost more than an accept come in one at a time: others are served in between.
+        for _ in range(self._limits.socket_listen_backlog_size if self._door is None else 1):
             if len(self.connections) >= self._limits.max_connections:
                 self._loop.remove_reader(self._socket)  # until one ends
                 return
@@ -205,13 +232,16 @@ class _Running:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = ClientConnection(
             client,
-            Peer(listener=self._name, host=host),
+            self._entrance.peer(host),
             FrameBuffer(longest=self._limits.socket_request_max_bytes),
             self._queue,
             self.buffered,
             loop=self._loop,
             ended=self._ended,
+            guest=None if self._door is None else self._entrance.guest(self._door),
         )
+        if self._door is not None:
+            self._door.enter(connection.abort, host)
         self.connections.add(connection)
         self._by_host[host] += 1
         task = self._loop.create_task(self._loop.connect_accepted_socket(lambda: connection, client))
@@ -232,6 +262,8 @@ class _Running:
         if connection not in self.connections:
             return
         self.connections.remove(connection)
+        if self._door is not None:
+            self._door.leave(connection.abort)
         self._peer_ended(connection.peer)
         self._by_host[connection.peer.host] -= 1
         if not self._by_host[connection.peer.host]:
@@ -245,6 +277,15 @@ class _Running:
         for connection in tuple(self.connections):
             connection.abort_if_idle(since)
         self._loop.call_later(min(self._idle_seconds / 4, _LONGEST_SWEEP_SECONDS), self._sweep)
+
+
+def end_points(advertised: Mapping[str, ListenerAddress], listeners: Iterable[RequestListener]) -> dict[str, Endpoint]:
+    """The addresses of running listeners for a registration, by name."""
+    return {
+        one.name: Endpoint(host=at.host, port=at.port or one.port, security_protocol=one.security.protocol)
+        for one in listeners
+        if (at := advertised[one.name])
+    }
 
 
 def bound_socket(host: str, port: int, limits: ListenerLimits) -> socket.socket:

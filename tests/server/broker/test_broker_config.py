@@ -118,7 +118,7 @@ def test_the_listener_of_a_broker_has_the_limits_of_its_settings() -> None:
     settings = {
         "socket.request.max.bytes": "4096", "queued.max.request.bytes": "-1", "num.io.threads": "3",
         "max.connections": "9", "listener.name.internal.max.connections": "5", "listener.name.x.max.connections": "1",
-        "listener.name.internal.max.connections.per.ip": "2",
+        "listener.name.internal.max.connections.per.ip": "2", "listener.security.protocol.map": "INTERNAL:PLAINTEXT",
     }  # fmt: skip
     listener = ListenerAddress(name="INTERNAL", host="127.0.0.1", port=1)
     made = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=settings)
@@ -126,7 +126,7 @@ def test_the_listener_of_a_broker_has_the_limits_of_its_settings() -> None:
     assert (limits.socket_request_max_bytes, limits.num_io_threads, limits.max_connections) == (4096, 3, 5)
     assert limits.max_connections_per_ip == ListenerLimits().max_connections_per_ip, "Kafka has one for all listeners"
     assert limits.queued_max_request_bytes == ListenerLimits().queued_max_request_bytes
-    long = {"socket.request.max.bytes": str(1 << 30)}
+    long = {"socket.request.max.bytes": str(1 << 30), "listener.security.protocol.map": "INTERNAL:PLAINTEXT"}
     made = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=long)
     limits = made.limits("INTERNAL")
     assert limits.buffered_max_bytes >= 1 << 30, "a request of the longest size is taken"
@@ -137,25 +137,27 @@ def test_the_listener_of_a_broker_has_the_limits_of_its_settings() -> None:
     [
         (
             {"inter.broker.listener.name": "OTHER"},
-            "inter.broker.listener.name is OTHER, which is none of the listeners SSL.",
+            "inter.broker.listener.name is OTHER, which is none of the listeners PLAINTEXT.",
         ),
         (
             {"security.inter.broker.protocol": "SASL_SSL"},
-            "security.inter.broker.protocol is SASL_SSL, which is none of the listeners SSL.",
+            "security.inter.broker.protocol is SASL_SSL, which is none of the listeners PLAINTEXT.",
         ),
         (
-            {"security.inter.broker.protocol": "SSL", "inter.broker.listener.name": "SSL"},
+            {"security.inter.broker.protocol": "PLAINTEXT", "inter.broker.listener.name": "PLAINTEXT"},
             "Both inter.broker.listener.name and security.inter.broker.protocol are set in the settings: drop one.",
         ),
     ],
 )
 def test_brokers_connect_to_the_one_listener(settings: dict[str, str], refusal: str) -> None:
-    listener = ListenerAddress(name="SSL", host="127.0.0.1", port=1)
+    listener = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=1)
     with pytest.raises(UsageError, match=f"^{re.escape(refusal)}$"):
         BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings=settings)
     for name in ("inter.broker.listener.name", "security.inter.broker.protocol"):
-        made = BrokerConfig(broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings={name: " SSL "})
-        assert made.replication.inter_broker_listener_name == "SSL"
+        made = BrokerConfig(
+            broker_id=7, lake="lake", log_dirs=("a",), listener=listener, settings={name: " PLAINTEXT "}
+        )
+        assert made.replication.inter_broker_listener_name == "PLAINTEXT"
 
 
 def test_of_several_listeners_the_named_one_is_between_brokers() -> None:
@@ -163,6 +165,7 @@ def test_of_several_listeners_the_named_one_is_between_brokers() -> None:
         "node.id": "7", "log.dirs": "/a", "controller.listener.names": "C",
         "listeners": "CLIENTS://127.0.0.1:1,BROKERS://127.0.0.1:2,C://127.0.0.1:3",
         "advertised.listeners": "CLIENTS://b.example:1",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,C:PLAINTEXT",
     }  # fmt: skip
     with pytest.raises(UsageError, match=r"inter.broker.listener.name is missing .*: it is one of CLIENTS, BROKERS"):
         BrokerConfig.of("lake", NodeSettings(values=values))
@@ -181,6 +184,7 @@ def test_a_file_for_both_roles_is_one_of_a_broker() -> None:
     values = {
         "broker.id": "7", "process.roles": "broker,controller", "log.dirs": "/a", "controller.listener.names": "C",
         "listeners": "B://127.0.0.1:1,C://127.0.0.1:2", "advertised.listeners": "B://b.example:1,C://c.example:2",
+        "listener.security.protocol.map": "B:PLAINTEXT,C:PLAINTEXT",
     }  # fmt: skip
     made = BrokerConfig.of("lake", NodeSettings(values=values))
     assert (made.broker_id, str(made.listener), made.advertised["B"].host) == (7, "B://127.0.0.1:1", "b.example")

@@ -65,9 +65,9 @@ class BrokerConfig:
     controllers and leaders; if `cluster_id` is None, the quorum's id applies. `listener` is the one between brokers:
     its name is also that of the leaders' listener. A lake's broker may have others (`more_listeners`). `settings` are
     Kafka's broker settings (`log.retention.hours`, `num.replica.fetchers`) that differ from their defaults, read from
-    `source`; the other fields take precedence. With `insecure`, listeners of a lake's broker without TLS may be reachable
-    from other machines. Raises UsageError for a listener that needs `insecure`, for a setting whose
-    value is not of its type and range, and, in a KRaft cluster, for an unknown setting.
+    `source`; the other fields take precedence. With `insecure`, listeners of a lake's broker without TLS may be
+    reachable from other machines. Raises UsageError for a listener that needs `insecure`, for a setting whose value is
+    not of its type and range, and, in a KRaft cluster, for an unknown setting.
     """
 
     broker_id: int

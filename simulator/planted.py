@@ -26,9 +26,9 @@ from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
 from kraftlake.replica_manager.logs.partition_log import PartitionLog, readable_end
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
-from kraftlake.replica_manager.partition import leader
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
 from kraftlake.replica_manager.requests import delayed_answers
+from kraftlake.server.broker.serving import fetch
 from kraftlake.server.controller import topic_handlers
 from simulator.forgetful_disk import ForgetfulDisk
 
@@ -65,8 +65,13 @@ def _followers_ahead() -> list[Change]:
 
 
 def _no_truncation() -> list[Change]:
-    tell = leader._read_info  # a follower that is told, and does not truncate, asks again at once, for ever
-    return [(leader, "_read_info", lambda log, data, diverging=None: tell(log, data))]
+    partition = vars(fetch)["_partition"]
+
+    def partition_without_epoch(one: Any, topic_id: Any) -> Any:
+        # A leader that sees where its follower diverges, and does not say so, is asked again at once, for ever.
+        return attrs.evolve(partition(one, topic_id), last_fetched_epoch=None)
+
+    return [(fetch, "_partition", partition_without_epoch)]
 
 
 def _acknowledged_at_once() -> list[Change]:

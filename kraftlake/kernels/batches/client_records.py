@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftlake.kernels.batches.record_values import varlong
+from kraftlake.kernels.batches.record_values import varlong, zigzag_number
 from kraftlake.kernels.language import Bool, Bytes, Int64, compiled, inlined
 
 _NO_TIME = -1
@@ -14,7 +14,7 @@ _LARGEST = 2**31 - 1
 @inlined
 def _varint(data: Bytes, p: Int64, stop: Int64) -> tuple[Int64, Int64]:
     """The 32-bit number at `p` and the position after it; −1 in place of the position for no such number."""
-    value, behind = varlong(data, p, stop)
+    value, behind = zigzag_number(data, p, stop)
     is_short: Bool = behind - p <= _LONGEST and -_LARGEST - 1 <= value <= _LARGEST
     return value, behind if is_short else -1
 

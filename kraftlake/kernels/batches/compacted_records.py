@@ -5,6 +5,7 @@ from __future__ import annotations
 import cython
 
 from kraftlake.kernels.batches.put_bytes import put_uvarint, uvarint_size, zigzag
+from kraftlake.kernels.batches.record_values import zigzag_number
 from kraftlake.kernels.language import Bool, Bytes, BytesOut, Hashes, HashesOut, Int64, UInt64, compiled, inlined
 
 _LARGEST = 2**31 - 1
@@ -13,24 +14,9 @@ _SLOT = 3
 
 
 @inlined
-def _number(data: Bytes, p: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """A zigzag number of at most 64 bits and the position after it; −1 in place of the position for no such number."""
-    value: UInt64 = 0
-    shift = 0
-    while 0 <= p < end and shift < 70:
-        byte = cython.cast(UInt64, data[p])
-        p += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return cython.cast(Int64, value >> 1) ^ -cython.cast(Int64, value & 1), p
-        shift += 7
-    return 0, -1
-
-
-@inlined
 def _length(data: Bytes, p: Int64, stop: Int64) -> tuple[Int64, Int64]:
     """The length at `p`, −1 for null, and the position after it; −1 for a length beyond `stop`."""
-    length, p = _number(data, p, stop)
+    length, p = zigzag_number(data, p, stop)
     return length, p if p >= 0 and -1 <= length <= stop - p else -1
 
 
@@ -103,12 +89,12 @@ def _slot(table: Hashes, first: UInt64, second: UInt64) -> Int64:
 @inlined
 def _head(data: Bytes, p: Int64, end: Int64) -> tuple[Int64, Int64, Int64, Int64]:
     """A record's end, time delta, offset delta, and the position of its key's length; an end of −1 for no record."""
-    size, p = _number(data, p, end)
+    size, p = zigzag_number(data, p, end)
     if p < 0 or size < 6 or size > end - p:
         return -1, 0, 0, 0
     stop = p + size
-    time, p = _number(data, p + 1, stop)
-    offset, p = _number(data, p, stop)
+    time, p = zigzag_number(data, p + 1, stop)
+    offset, p = zigzag_number(data, p, stop)
     return stop if p >= 0 and 0 <= offset <= _LARGEST else -1, time, offset, p
 
 

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import cython
 
-from kraftlake.kernels.language import Bool, Bytes, Int64, LongsOut, compiled, inlined
+from kraftlake.kernels.language import Bool, Bytes, Int64, LongsOut, UInt64, compiled, inlined
+
+
+_LONGEST = 8
+"""The bytes of a number of 56 bits."""
+
+
+@inlined
+def zigzag_number(data: Bytes, p: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """A zigzag number of at most 64 bits and the position after it; -1 in place of the position for no such number."""
+    if p < 0 or p >= end:
+        return 0, -1
+    value = cython.cast(UInt64, data[p])
+    p += 1
+    if value < 0x80:
+        return cython.cast(Int64, value >> 1) ^ -cython.cast(Int64, value & 1), p
+    value &= 0x7F
+    shift = 7
+    while p < end and shift < 70:
+        byte = cython.cast(UInt64, data[p])
+        p += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return cython.cast(Int64, value >> 1) ^ -cython.cast(Int64, value & 1), p
+        shift += 7
+    return 0, -1
 
 
 @inlined
 def varlong(data: Bytes, p: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """A zigzag number of at most 56 bits and the position after it; -1 in place of the position for no such number."""
-    if p >= end:
-        return 0, -1
-    byte = cython.cast(Int64, data[p])
-    p += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), p
-    value = byte & 0x7F
-    shift = 7
-    while p < end and shift < 56:
-        byte = data[p]
-        p += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), p
-        shift += 7
-    return value, -1
+    """The same of at most 56 bits, to which others can be added."""
+    value, behind = zigzag_number(data, p, end)
+    return value, behind if behind - p <= _LONGEST else -1
 
 
 @compiled

@@ -63,7 +63,8 @@ _BROKER_SETTINGS = {
     "replica.fetch.wait.max.ms": "25000", "replica.socket.timeout.ms": "40000", "replica.fetch.backoff.ms": "3000",
     "replica.high.watermark.checkpoint.interval.ms": "20000", "log.segment.delete.delay.ms": "30000",
     "auto.create.topics.enable": "false", "log.cleaner.backoff.ms": "60000",
-    "log.cleaner.io.max.bytes.per.second": "2000", "log.cleaner.dedupe.buffer.size": "2097152",
+    "log.cleaner.io.max.bytes.per.second": "2000", "log.cleaner.dedupe.buffer.size": "4194304",
+    "log.cleaner.threads": "2",
 }  # fmt: skip
 _CONTROLLER_SETTINGS = {
     "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "20000",

@@ -40,6 +40,10 @@ class VirtualFiles(FaultyFiles):
             self.hits += 1
             raise
 
+    def now(self) -> int:
+        """The broker's time, by which retention removes a segment that cleaning has left without a record."""
+        return active().time_ns() // MILLISECOND
+
     def room_for(self, path: str, size: int) -> int:
         room = super().room_for(path, size)
         self.hits += room < size

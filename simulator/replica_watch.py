@@ -97,7 +97,7 @@ class ReplicaWatch:
             watch.marked(log, offset)
 
         def new_begin(cleaning: LogCleaning) -> None:
-            active().process.extra["cleaning_ms"] = cleaning.now_ms
+            active().process.extra[f"cleaning_ms of {cleaning.to_clean.log.topic_partition}"] = cleaning.now_ms
             begin(cleaning)
 
         def new_replace(log: DiskPartitionLog, old: Sequence[LogSegment]) -> None:
@@ -155,7 +155,7 @@ class ReplicaWatch:
         committed = self.committed.setdefault((log.topic_id, name.partition), Committed())
         upto = min(log.high_watermark, log.active.base_offset, committed.batches.end)
         self.tell(f"{name}: {process.name} leaves {len(after)} of {len(before)} records from {start} to {end}")
-        problem = committed.compacted.cleaned(before, after, upto, process.extra["cleaning_ms"])
+        problem = committed.compacted.cleaned(before, after, upto, process.extra[f"cleaning_ms of {name}"])
         self._require(not problem, lambda: f"{name}: {process.name} {problem}")
         for offset in before.keys() - after.keys():
             del mirror.records[offset]

@@ -205,6 +205,13 @@ ALERTS: Final = (
         summary="Broker {{ $labels.instance }} can't clean compacted logs in {{ $labels.logDirectory }}.",
     ),
     Alert(
+        name="KraftlakeCleanerStopped",
+        expr="kafka_log_logcleaner_deadthreadcount > 0",
+        lasts="5m",
+        severity="warning",
+        summary="Broker {{ $labels.instance }} has lost threads that clean compacted logs.",
+    ),
+    Alert(
         name="KraftlakeQuorumUnreachable",
         expr='kraftlake_follow_state{state="waiting"} == 1',
         lasts="1m",

@@ -13,7 +13,6 @@ from kraftlake.settings.config_key import CLUSTER_WIDE, PER_BROKER, ConfigKey
 from kraftlake.settings.uses import (
     BY_BROKERS,
     CLEANER_BUFFERS,
-    CLEANER_THREADS,
     LIVE_BY_ALL_NODES,
     LIVE_BY_BROKERS,
     PREALLOCATION,
@@ -50,7 +49,7 @@ LOG_SETTINGS: Final[Mapping[str, ConfigKey]] = {
         "DOUBLE", "0.5", between(0, 1), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
     ),
     "log.cleaner.min.compaction.lag.ms": ConfigKey("LONG", "0", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
-    "log.cleaner.threads": ConfigKey("INT", "1", at_least(0), update=CLUSTER_WIDE, use=CLEANER_THREADS),
+    "log.cleaner.threads": ConfigKey("INT", "1", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS),
     "log.cleanup.policy": ConfigKey(
         "LIST", "delete", members("compact", "delete"), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS
     ),

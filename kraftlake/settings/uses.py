@@ -51,7 +51,6 @@ TRANSACTIONS: Final = Ignored("transactions are not served", is_non_goal=True)
 VOTERS: Final = Ignored("the metadata log is the lake, without a KRaft quorum and files of its own", is_non_goal=True)
 
 CLEANER_BUFFERS: Final = Ignored("the log cleaner reads half a MiB at once")
-CLEANER_THREADS: Final = Ignored("one thread cleans the logs of a broker")
 CLIENT_QUOTAS: Final = Ignored("client quotas are not enforced yet")
 PLAIN_LISTENERS: Final = Ignored("listeners have neither TLS nor logins yet")
 REMOTE_STORAGE: Final = Ignored("there is no tiered storage: all segments stay in the log directories")

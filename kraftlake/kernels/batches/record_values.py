@@ -6,7 +6,6 @@ import cython
 
 from kraftlake.kernels.language import Bool, Bytes, Int64, LongsOut, UInt64, compiled, inlined
 
-
 _LONGEST = 8
 """The bytes of a number of 56 bits."""
 

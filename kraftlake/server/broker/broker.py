@@ -61,7 +61,7 @@ from kraftlake.server.broker.broker_config_handler import (
 from kraftlake.server.broker.broker_registration_tracker import BrokerRegistrationTracker
 from kraftlake.server.broker.lake_metadata_feed import LakeMetadataFeed
 from kraftlake.server.broker.led_partitions import LedPartitions
-from kraftlake.server.broker.log_cleaning import ENABLED, CleaningLoop, cleaner_config
+from kraftlake.server.broker.log_cleaning import ENABLED, CleaningThreads, cleaner_config
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.server.broker.serving_brokers import NO_LEVELS, SERVES_NOBODY
 
@@ -106,7 +106,6 @@ class Broker:
         self._log = get_logger(__name__).bind(broker_id=config.broker_id)
         self._scheduler = Scheduler(KafkaEventQueue(clock, "scheduler"))
         self._upkeep = Scheduler(KafkaEventQueue(clock, "log-upkeep"))
-        self._cleaning = Scheduler(KafkaEventQueue(clock, "log-cleaner"))
         self._follower_quota, self.leader_quota = ReplicationQuota(clock), ReplicationQuota(clock)
         self.authorizer = None if config.authorizer is None else StandardAuthorizer(config.authorizer)
         self._could_start = True
@@ -141,12 +140,13 @@ class Broker:
         self.cleaner = LogCleaner(
             manager=self.logs, clock=clock, random=SystemRandom(), config=cleaner_config(config.value)
         )
+        self._cleaning = CleaningThreads(self.cleaner, clock)
         self.delayed = DelayedRequests(clock)
         self.manager = self._manager = self._replica_manager()
         self.settings = BrokerConfigHandler(
             config.static_settings, reconfigure_logs(self.logs),
             reconfigure_quotas(leader_quota=self.leader_quota, follower_quota=self._follower_quota),
-            reconfigure_replicas(self.manager), reconfigure_cleaner(self.cleaner), self._reconfigure_cordons,
+            reconfigure_replicas(self.manager), reconfigure_cleaner(self._cleaning), self._reconfigure_cordons,
         )  # fmt: skip
         """The handler of the settings that are changed while the broker runs."""
         self.publisher = self._publisher()
@@ -189,7 +189,6 @@ class Broker:
         except BaseException:
             self._scheduler.shutdown()
             self._upkeep.shutdown()
-            self._cleaning.shutdown()
             raise
 
     def _directory_failed(self, directory: str, fault: OSError) -> None:
@@ -285,7 +284,7 @@ class Broker:
         ):
             self._upkeep.schedule(task.__name__, task, delay_ms=delay_ms, period_ms=max(1, period_ms))
         if value(ENABLED):
-            self._cleaning.after(first_ms, CleaningLoop(self.cleaner, self._cleaning).step)
+            self._cleaning.start(first_ms)
 
     def close(self) -> None:
         """End all threads, and close the logs; if all logs were loaded, they need no recovery at the next start."""

@@ -8,14 +8,13 @@ from typing import TypeAlias
 import attrs
 
 from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig
-from kraftlake.replica_manager.logs.cleaning.log_cleaner import LogCleaner
 from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
 from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.runtime.log import get_logger
 from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, log_defaults
-from kraftlake.server.broker.log_cleaning import cleaner_config
+from kraftlake.server.broker.log_cleaning import CleaningThreads, cleaner_config
 from kraftlake.server.broker.reconfigurations import problem_of_settings
 from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.requests.listener import RequestListener
@@ -67,13 +66,9 @@ def reconfigure_logs(logs: DiskLogManager | MemoryLogManager) -> Reconfigure:
     return lambda settings: logs.update_defaults(log_defaults(settings.effective.values))
 
 
-def reconfigure_cleaner(cleaner: LogCleaner) -> Reconfigure:
-    """Return a function that applies the settings of the log cleaner from its next cleaning on."""
-
-    def reconfigure(settings: DynamicBrokerConfig) -> None:
-        cleaner.config = cleaner_config(settings.effective.__getitem__)
-
-    return reconfigure
+def reconfigure_cleaner(cleaning: CleaningThreads) -> Reconfigure:
+    """Return a function that applies the settings of the log cleaner from its next cleanings on."""
+    return lambda settings: cleaning.reconfigure(cleaner_config(settings.effective.__getitem__))
 
 
 def reconfigure_quotas(*, leader_quota: ReplicationQuota, follower_quota: ReplicationQuota) -> Reconfigure:

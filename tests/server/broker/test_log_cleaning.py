@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
@@ -13,17 +14,23 @@ from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import NewTopic
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
+from kraftlake.replica_manager.logs.cleaning.log_cleaner import CleanerConfig, LogCleaner
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
+from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
 from kraftlake.replica_manager.logs.disk.log_directory import CLEANED_TO
 from kraftlake.replica_manager.logs.log_batch import log_batches
+from kraftlake.runtime.clock import SystemClock
+from kraftlake.runtime.log import without_logs
 from kraftlake.server.broker.broker import Broker
+from kraftlake.server.broker.log_cleaning import CleaningThreads
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.kafka_node import FEW_PARTITIONS, KafkaNode
 from tests.ports import free_ports
 from tests.replica_manager.logs.cleaning.cleaned import Record, latest_values, records_in, records_of_log
+from tests.replica_manager.logs.cleaning.test_log_cleaner import managed
 from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
 from tests.server.broker.on_disk import bytes_of, checkpoint
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_for
 
 NAME = TopicPartition("states", 0)
 CLEANING = {
@@ -110,7 +117,7 @@ def test_a_broker_cleans_and_consumers_read_the_last_value_of_each_key(tmp_path:
         found = read(cluster)
         assert {key: value for _, key, value in found} == last
         assert len(found) < 5 * BATCHES // 2
-        assert broker_of(cluster, 1).cleaner.last_cleaning.bytes_before > 0
+        assert broker_of(cluster, 1).cleaner.last_cleanings[0].bytes_before > 0
 
 
 @long
@@ -176,3 +183,42 @@ def test_a_follower_of_kafka_cleans_behind_our_leader_and_has_the_same_values(tm
         cluster.wait_for(is_equal, "Kafka's follower has caught up")
         assert {key: value for key, (_, value) in latest_values(theirs()).items()} == last
         assert {key: value for _, key, value in read(cluster)} == last
+
+
+class NotedCleaner(LogCleaner):
+    """A cleaner that knows which threads have looked for a log, and where they may fail."""
+
+    def __init__(self, manager: DiskLogManager) -> None:
+        super().__init__(manager=manager, clock=SystemClock(), random=Random(1), config=CleanerConfig(backoff_ms=1))
+        self.looks: list[int] = []
+        self.is_broken = False
+
+    def clean_next(self, thread: int = 0) -> Iterator[float] | None:
+        self.looks.append(thread)
+        if self.is_broken:
+            raise MemoryError
+        return super().clean_next(thread)
+
+
+def test_threads_are_as_many_as_the_setting_says_and_others_follow_dead_ones(tmp_path: Path) -> None:
+    manager = managed(tmp_path)
+    cleaner = NotedCleaner(manager)
+    looks, cleaning = cleaner.looks, CleaningThreads(cleaner, SystemClock())
+    cleaning.reconfigure(cleaner.config)
+    assert not looks
+    with without_logs():
+        cleaning.start(0)
+        wait_for(lambda: len(looks) > 3, "one thread looks")
+        assert {*looks} == {0}
+        cleaning.reconfigure(CleanerConfig(threads=3, backoff_ms=1))
+        wait_for(lambda: {*looks} == {0, 1, 2}, "three threads look")
+        cleaner.is_broken = True
+        wait_for(lambda: cleaner.dead_threads == {0, 1, 2}, "all threads have ended")
+        cleaner.is_broken = False
+        cleaning.reconfigure(CleanerConfig(threads=2, backoff_ms=1))
+        assert not cleaner.dead_threads
+        looks.clear()
+        wait_for(lambda: looks.count(0) > 3 and looks.count(1) > 3, "two threads look again")
+        assert {*looks} == {0, 1}
+        cleaning.shutdown()
+    manager.abandon()

@@ -13,6 +13,7 @@ import attrs
 
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
+from kraftlake.replica_manager.logs.log_config import LogConfig
 
 _NEVER = (1 << 63) - 1
 
@@ -29,8 +30,8 @@ class LogToClean:
     than min.compaction.lag.ms."""
     clean_bytes: int
     cleanable_bytes: int
-    is_overdue: bool
-    """Whether dirty records are older than max.compaction.lag.ms."""
+    delay_ms: int
+    """For how long dirty records have been older than max.compaction.lag.ms."""
 
     @property
     def cleanable_ratio(self) -> float:
@@ -41,9 +42,18 @@ class LogToClean:
     @property
     def is_due(self) -> bool:
         """Whether the log is dirty enough to be cleaned, or overdue."""
-        if self.is_overdue and self.cleanable_bytes > 0:
-            return True
-        return self.cleanable_ratio > self.log.config.min_cleanable_dirty_ratio
+        return is_due(self.log.config, self.clean_bytes, self.cleanable_bytes, self.delay_ms)
+
+
+def is_due(config: LogConfig, clean_bytes: int, cleanable_bytes: int, delay_ms: int) -> bool:
+    """Whether a log with so many bytes is dirty enough to be cleaned, or overdue for so long."""
+    least = 0 if delay_ms else config.min_cleanable_dirty_ratio
+    return cleanable_bytes > 0 and cleanable_bytes / (clean_bytes + cleanable_bytes) > least
+
+
+def delay_ms(config: LogConfig, oldest_ms: int | None, now_ms: int) -> int:
+    """For how long the oldest dirty record (epoch ms, None for none) has been older than max.compaction.lag.ms."""
+    return 0 if oldest_ms is None else max(now_ms - max(config.max_compaction_lag_ms, 0) - oldest_ms, 0)
 
 
 def log_to_clean(log: DiskPartitionLog, cleaned_to: int | None, now_ms: int) -> LogToClean:
@@ -59,7 +69,7 @@ def log_to_clean(log: DiskPartitionLog, cleaned_to: int | None, now_ms: int) -> 
         first_uncleanable_offset=end,
         clean_bytes=sum(segment.size for segment in log.segments if segment.base_offset < dirty),
         cleanable_bytes=sum(segment.size for segment in segments_between(log.segments, min(dirty, end), end)),
-        is_overdue=_is_overdue(log, inactive, now_ms),
+        delay_ms=delay_ms(log.config, _oldest_ms(inactive), now_ms),
     )
 
 
@@ -82,6 +92,6 @@ def _first_uncleanable_offset(log: DiskPartitionLog, inactive: Sequence[LogSegme
     return min(log.last_stable_offset, log.active.base_offset, next(newer, _NEVER))
 
 
-def _is_overdue(log: DiskPartitionLog, inactive: Sequence[LogSegment], now_ms: int) -> bool:
-    times = [time for segment in inactive if (time := segment.first_batch_timestamp) is not None and time > 0]
-    return min(times, default=_NEVER) < now_ms - max(log.config.max_compaction_lag_ms, 0)
+def _oldest_ms(inactive: Sequence[LogSegment]) -> int | None:
+    times = (segment.first_batch_timestamp for segment in inactive)
+    return min((time for time in times if time is not None and time > 0), default=None)

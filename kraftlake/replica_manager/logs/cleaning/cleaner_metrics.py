@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
-from kraftlake.replica_manager.logs.cleaning.log_cleaner import LogCleaner
+from kraftlake.replica_manager.logs.cleaning.log_cleaner import CleaningFigures, LogCleaner
 from kraftlake.runtime.metrics import MetricName, MetricsRegistry, Tags
 
 _GROUP: Final = "kafka.log"
@@ -27,12 +27,22 @@ def register_cleaner(registry: MetricsRegistry, cleaner: LogCleaner) -> None:
          lambda: cleaner.clock.milliseconds() - cleaner.last_run_ms),
     ):  # fmt: skip
         registry.gauge(MetricName(_GROUP, "LogCleanerManager", name), description, read)
+
+    def last() -> list[CleaningFigures]:
+        return list(cleaner.last_cleanings.values())
+
     for name, description, read in (
-        ("cleaner-recopy-percent", "The part of the bytes that the last cleaning has left.",
-         lambda: int(100 * cleaner.last_cleaning.recopied)),
-        ("max-clean-time-secs", "The time of the last cleaning.", lambda: cleaner.last_cleaning.ms // 1_000),
-        ("max-buffer-utilization-percent", "The part of the memory for keys that the last cleaning has used.",
-         lambda: int(100 * cleaner.last_cleaning.map_utilization)),
+        ("cleaner-recopy-percent", "The part of the bytes that each thread's last cleaning has left.",
+         lambda: 100 * sum(one.bytes_after for one in last()) // max(sum(one.bytes_before for one in last()), 1)),
+        ("max-clean-time-secs", "The longest of the threads' last cleanings.",
+         lambda: max((one.ms for one in last()), default=0) // 1_000),
+        ("max-buffer-utilization-percent", "The part of a thread's memory for keys that a last cleaning has used.",
+         lambda: int(100 * max((one.map_utilization for one in last()), default=0.0))),
+        ("max-compaction-delay-secs",
+         "For how long a log was older than max.compaction.lag.ms when a log was last chosen.",
+         lambda: cleaner.last_delay_ms // 1_000),
+        ("DeadThreadCount", "The threads that a fault has ended; a change of log.cleaner.* begins others.",
+         lambda: len(cleaner.dead_threads)),
     ):  # fmt: skip
         registry.gauge(MetricName(_GROUP, "LogCleaner", name), description, read)
 

@@ -18,6 +18,7 @@ from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.kafka_files.node.partition_files import parse_offsets
 from kraftlake.records.batch_header import HEADER_SIZE, parse_header
+from kraftlake.replica_manager.logs.cleaning.cleanable import delay_ms, is_due
 from kraftlake.replica_manager.logs.disk.log_directory import CLEANED_TO
 from kraftlake.replica_manager.logs.disk.log_segment import TIME_ENTRY, TIME_INDEX
 from kraftlake.replica_manager.logs.log_config import COMPACT, LogConfig
@@ -70,13 +71,10 @@ class CompactedFolder:
 
     def was_due(self, at_ms: int) -> bool:
         """Whether the cleaner should have cleaned what the log had at a time (epoch ms)."""
-        config, oldest = self.config, self.oldest_dirty_ms
-        if oldest is not None and oldest < at_ms - max(config.max_compaction_lag_ms, 0):
-            return True
-        newest = at_ms - max(config.min_compaction_lag_ms, 0)
+        newest = at_ms - max(self.config.min_compaction_lag_ms, 0)
         old = takewhile(lambda one: one.largest_ms is not None and one.largest_ms <= newest, self.dirty)
-        dirty = sum(segment.size for segment in old)
-        return dirty > config.min_cleanable_dirty_ratio * (self.clean_bytes + dirty)
+        cleanable, delay = sum(one.size for one in old), delay_ms(self.config, self.oldest_dirty_ms, at_ms)
+        return is_due(self.config, self.clean_bytes, cleanable, delay)
 
 
 def compacted_folders(image: MetadataImage, paths: Iterable[str | os.PathLike[str]]) -> Iterator[CompactedFolder]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from threading import RLock
 from typing import Final
 
 import attrs
@@ -31,7 +32,9 @@ _SECRET_BITS: Final = 64
 class CleanerConfig:
     """The settings log.cleaner.*, without those that topics have for themselves; times in ms, sizes in bytes."""
 
+    threads: int = 1
     dedupe_buffer_size: int = 128 * 1024 * 1024
+    """The memory for keys of all threads together."""
     io_buffer_load_factor: float = 0.9
     io_max_bytes_per_second: float = float("inf")
     backoff_ms: int = 15_000
@@ -46,17 +49,12 @@ class CleaningFigures:
     map_utilization: float = 0.0
     ms: int = 0
 
-    @property
-    def recopied(self) -> float:
-        """The part of the bytes that was left."""
-        return self.bytes_after / max(self.bytes_before, 1)
-
 
 @attrs.define(eq=False, kw_only=True)
 class LogCleaner:
     """Cleans the compacted logs of a manager, the dirtiest first; a log that can't be cleaned is set aside.
 
-    One thread calls `clean_next` again and again.
+    Each of `config.threads` threads calls `clean_next` again and again.
     """
 
     manager: DiskLogManager
@@ -72,29 +70,46 @@ class LogCleaner:
     """The cleanable part of the dirtiest log at the last look."""
     last_run_ms: int = attrs.field(init=False)
     """The time of the last look, or of the start (epoch ms)."""
-    last_cleaning: CleaningFigures = attrs.field(factory=CleaningFigures, init=False)
+    last_delay_ms: int = attrs.field(default=0, init=False)
+    """The longest delay of a log at the last look that found one due."""
+    last_cleanings: dict[int, CleaningFigures] = attrs.field(factory=dict, init=False)
+    """The last cleaning of each thread that has cleaned."""
+    dead_threads: set[int] = attrs.field(factory=set, init=False)
+    """The threads that a fault has ended."""
+    _in_progress: set[TopicPartition] = attrs.field(factory=set, init=False)
+    _lock: RLock = attrs.field(factory=RLock, init=False)
+    """Held while the state is read or changed, before a replica's lock."""
 
     def __attrs_post_init__(self) -> None:
         self.last_run_ms = self.clock.milliseconds()
 
-    def clean_next(self) -> Iterator[float] | None:
-        """Begin to clean the log that is due and dirtiest; None if none is due.
+    def clean_next(self, thread: int = 0) -> Iterator[float] | None:
+        """Begin to clean the log that is due and dirtiest, and that no other thread cleans; None if none is due.
 
-        The iterator cleans it; it yields the seconds to wait before the next step, by which reads and writes keep the
-        allowed rate. It raises nothing: what goes wrong sets the log aside, or is its directory's failure.
+        The iterator cleans it; it yields the seconds to wait before the next step, by which reads and writes of all
+        threads keep the allowed rate. It raises nothing: what goes wrong sets the log aside, or is its directory's
+        failure.
         """
-        next_ = self._dirtiest()
-        return None if next_ is None else self._clean(next_)
+        with self._lock:
+            next_ = self._dirtiest()
+            if next_ is None:
+                return None
+            self._in_progress.add(next_.log.topic_partition)
+        return self._clean(next_, thread)
 
     def _dirtiest(self) -> LogToClean | None:
         now = self.last_run_ms = self.clock.milliseconds()
-        logs = self.manager.logs()
+        logs = dict(self.manager.logs())
         self.uncleanable = {name: why for name, why in self.uncleanable.items() if name in logs}
         self.uncleanable_bytes = {name: self._dirty_bytes(logs[name], now) for name in self.uncleanable}
-        looked_at = [self._to_clean(log, now) for name, log in list(logs.items()) if name not in self.uncleanable]
+        left_out = self.uncleanable.keys() | self._in_progress
+        looked_at = [self._to_clean(log, now) for name, log in logs.items() if name not in left_out]
         dirty = [found for found in looked_at if found is not None]
+        due = [found for found in dirty if found.is_due]
         self.dirtiest_ratio = max((found.cleanable_ratio for found in dirty), default=0.0)
-        return max((found for found in dirty if found.is_due), key=lambda found: found.cleanable_ratio, default=None)
+        if due:
+            self.last_delay_ms = max(found.delay_ms for found in dirty)
+        return max(due, key=lambda found: found.cleanable_ratio, default=None)
 
     def _to_clean(self, log: DiskPartitionLog, now_ms: int) -> LogToClean | None:
         """The part of a log to clean; None for a log that is not compacted, is empty, or can't be looked at."""
@@ -119,13 +134,13 @@ class LogCleaner:
         except Exception:
             return log.size
 
-    def _clean(self, to_clean: LogToClean) -> Iterator[float]:
+    def _clean(self, to_clean: LogToClean, thread: int) -> Iterator[float]:
         log, config = to_clean.log, self.config
-        name = log.topic_partition
+        name, slots = log.topic_partition, config.dedupe_buffer_size // max(config.threads, 1) // SLOT_SIZE
         secret = self.random.getrandbits(_SECRET_BITS), self.random.getrandbits(_SECRET_BITS)
         cleaning = LogCleaning(
             to_clean=to_clean,
-            offset_map=OffsetMap(config.dedupe_buffer_size // SLOT_SIZE, config.io_buffer_load_factor, secret),
+            offset_map=OffsetMap(slots, config.io_buffer_load_factor, secret),
             now_ms=self.clock.milliseconds(),
             guard=lambda: self.manager.guard(name),
             is_there=lambda: self.manager.has(log),
@@ -133,7 +148,7 @@ class LogCleaner:
         begun = self.clock.milliseconds()
         try:
             for size in cleaning.steps():
-                yield size / config.io_max_bytes_per_second
+                yield size * len(self._in_progress) / config.io_max_bytes_per_second
             with self.manager.guard(name):
                 cleaning.check()
                 self.manager.note_cleaned(log, cleaning.cleaned_to)
@@ -145,7 +160,7 @@ class LogCleaner:
         except Exception as error:
             self._set_aside(log, error)
         else:
-            done = self.last_cleaning = CleaningFigures(
+            done = self.last_cleanings[thread] = CleaningFigures(
                 bytes_before=cleaning.bytes_before, bytes_after=cleaning.bytes_after,
                 map_utilization=cleaning.offset_map.utilization, ms=self.clock.milliseconds() - begun,
             )  # fmt: skip
@@ -154,10 +169,13 @@ class LogCleaner:
                 to_offset=cleaning.cleaned_to, bytes_before=done.bytes_before, bytes_after=done.bytes_after,
                 map_utilization=round(done.map_utilization, 3), ms=done.ms,
             )  # fmt: skip
+        finally:
+            self._in_progress.discard(name)
 
     def _set_aside(self, log: DiskPartitionLog, error: Exception) -> None:
         if isinstance(error, KafkaStorageError):
             return  # its directory has failed, and the log with it
-        self.uncleanable[log.topic_partition] = str(error)
-        self.uncleanable_bytes[log.topic_partition] = self._dirty_bytes(log, self.clock.milliseconds())
+        with self._lock:
+            self.uncleanable[log.topic_partition] = str(error)
+            self.uncleanable_bytes[log.topic_partition] = self._dirty_bytes(log, self.clock.milliseconds())
         _log.warning("log_is_uncleanable", partition=str(log.topic_partition), folder=log.folder, why=str(error))

@@ -32,10 +32,6 @@ class CleaningAbortedError(Exception):
     """Reports that the log was truncated or deleted, or lost segments, while it was cleaned; what was done is kept."""
 
 
-class MapTooSmallError(Exception):
-    """Reports that not even one key has room in the memory for keys."""
-
-
 @attrs.define(eq=False, kw_only=True)
 class LogCleaning:
     """Cleans a part of a log in steps, between which the log may change; `guard` blocks other threads from it.
@@ -67,12 +63,10 @@ class LogCleaning:
         """Clean; yields the bytes that each step has read and written.
 
         Raises CleaningAbortedError, CorruptRecordError for a damaged batch, KafkaStorageError if the directory has
-        failed, MapTooSmallError if not even one key has room.
+        failed.
         """
         yield from self._index_keys()
-        end = self.offset_map.latest_offset + 1
-        if end <= self.to_clean.first_dirty_offset:
-            raise MapTooSmallError("No key has room: raise log.cleaner.dedupe.buffer.size.")
+        end = self.offset_map.latest_offset + 1  # behind the first dirty record at least, since one key has room
         upper_bound, transactions = self.to_clean.first_uncleanable_offset, CleanedTransactions()
         with self.guard():
             segments = segments_between(self._log.segments, 0, end)
@@ -86,8 +80,10 @@ class LogCleaning:
         transactions, found = CleanedTransactions(), self.offset_map
         with self.guard():
             segments = segments_between(self._log.segments, start, end)
+            if not segments:  # as after the end of their retention time
+                raise CleaningAbortedError
             transactions.add_aborted(self._log.aborted_between(start, end))
-            position = segments[0].indexed_position(start) if segments else 0
+            position = segments[0].indexed_position(start)
         for place, segment in enumerate(segments):
             for batches in self._chunks(segment, position):
                 for batch in batches:

@@ -196,9 +196,7 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
             self.write_high_watermarks(
                 directory.path, {name: mark for name, mark in marks.items() if name not in names}
             )
-        cleaned = self._cleaned.get(directory.path, {})
-        if not cleaned.keys().isdisjoint(names):
-            self._write_cleaned(directory, {name: to for name, to in cleaned.items() if name not in names})
+        self._forget_cleaned(directory, names)
 
     def delete_future_log(self, topic_partition: TopicPartition) -> None:
         """Delete the future log of a replica."""
@@ -212,7 +210,7 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
         if cleaned_to is not None and left is not None:
             self.note_cleaned(self._logs[name], cleaned_to)
             if left.directory in self._opened:
-                self._write_cleaned(self._opened[left.directory], self._cleaned[left.directory], without=name)
+                self._forget_cleaned(self._opened[left.directory], [name])
         self.checkpoint()  # the same for the directory that the replica has left
 
     def _make_current(self, future: DiskPartitionLog) -> None:
@@ -250,12 +248,15 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
             if held.get(name, 0) > offset:
                 self._write_cleaned(directory, held | {name: offset})
 
-    def _write_cleaned(
-        self, directory: LogDirectory, cleaned: Mapping[TopicPartition, int], without: TopicPartition | None = None
-    ) -> None:
-        left = {name: offset for name, offset in cleaned.items() if name != without}
-        directory.write_offsets(CLEANED_TO, left)
-        self._cleaned[directory.path] = left
+    def _forget_cleaned(self, directory: LogDirectory, names: Collection[TopicPartition]) -> None:
+        with self._checkpointing:
+            held = self._cleaned.get(directory.path, {})
+            if not held.keys().isdisjoint(names):
+                self._write_cleaned(directory, {name: offset for name, offset in held.items() if name not in names})
+
+    def _write_cleaned(self, directory: LogDirectory, cleaned: dict[TopicPartition, int]) -> None:
+        directory.write_offsets(CLEANED_TO, cleaned)
+        self._cleaned[directory.path] = cleaned
 
     def flush_logs(self) -> None:
         """Make the logs durable whose flush.ms have passed."""

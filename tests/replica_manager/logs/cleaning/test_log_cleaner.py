@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 
@@ -143,6 +144,24 @@ def test_a_damaged_log_is_set_aside_with_its_reason_and_others_are_cleaned(tmp_p
     manager.delete_logs([broken.topic_partition], lambda *_: None)
     assert cleaner.clean_next() is None
     assert (cleaner.uncleanable, cleaner.uncleanable_bytes) == ({}, {})
+
+
+def test_threads_clean_different_logs_with_one_rate_and_one_memory(tmp_path: Path) -> None:
+    manager = managed(tmp_path)
+    logs = [log_of(manager, topic, 20) for topic in ("a", "b")]
+    cleaner, rate = cleaner_of(manager), 1_000.0
+    cleaner.config = CleanerConfig(threads=2, dedupe_buffer_size=2 * 24 * 100, io_max_bytes_per_second=rate)
+    with without_logs():
+        first, second = cleaner.clean_next(0), cleaner.clean_next(1)
+        assert first is not None
+        assert second is not None
+        assert cleaner.clean_next(2) is None
+        waited = [wait for pair in zip_longest(first, second, fillvalue=0.0) for wait in pair]
+    assert cleaner.last_cleanings.keys() == {0, 1}
+    assert checkpoint(manager) == {log.topic_partition.topic: log.active.base_offset for log in logs}
+    moved = sum(2 * done.bytes_before + done.bytes_after for done in cleaner.last_cleanings.values())
+    assert moved / rate < sum(waited) <= 2 * moved / rate  # each waits for both, while there are two
+    assert {done.map_utilization for done in cleaner.last_cleanings.values()} == {6 / 100}
 
 
 @pytest.mark.parametrize(("rate", "waits"), [(float("inf"), False), (1_000.0, True)])

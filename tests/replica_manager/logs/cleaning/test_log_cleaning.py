@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import attrs
 import pytest
 
 from kraftlake.replica_manager.errors import CorruptRecordError
-from kraftlake.replica_manager.logs.cleaning.log_cleaning import CleaningAbortedError, MapTooSmallError
+from kraftlake.replica_manager.logs.cleaning.log_cleaning import CleaningAbortedError
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from kraftlake.runtime.log import without_logs
 from simulator.faulty_files import FaultyFiles, PowerCut
@@ -54,12 +55,18 @@ def test_several_passes_come_to_the_same_where_the_map_is_small(tmp_path: Path) 
     assert [record[0] for record in records_of_log(many)] == [record[0] for record in records_of_log(one)]
 
 
-def test_a_map_without_room_for_a_key_is_an_error(tmp_path: Path) -> None:
+def test_the_smallest_map_takes_a_record_at_least(tmp_path: Path) -> None:
     log = opened(tmp_path, COMPACTED)
     fill(log)
-    cleaning = cleaning_of(log, slots=1_000)
-    cleaning.offset_map.put = lambda *_: False  # type: ignore[method-assign] # as for a key of each record
-    with pytest.raises(MapTooSmallError, match=r"log\.cleaner\.dedupe\.buffer\.size"):
+    assert clean(log, slots=0) == 1
+
+
+def test_a_log_that_loses_its_dirty_segments_by_retention_is_left_as_it_is(tmp_path: Path) -> None:
+    log = opened(tmp_path, attrs.evolve(COMPACTED, cleanup_policy=("compact", "delete"), retention_bytes=0))
+    fill(log)
+    cleaning = cleaning_of(log)
+    log.delete_old_segments()
+    with pytest.raises(CleaningAbortedError):
         list(cleaning.steps())
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kraftlake.replay.log.delta_chunk import ReplayState
     from kraftlake.tables.lake_table import LakeTable
 
-STEP_RECORDS: Final = 2_000_000
+STEP_RECORDS: Final = 6_000_000
 """The number of records in a step for each task that runs at a time."""
 _ROWS_OF_A_PIECE: Final = 500_000
 _HISTORY: Final = "partition_history"

@@ -9,10 +9,13 @@ import pickle
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import pyarrow as pa
+
+_CODEC: Final = "lz4"
+_SIZE_BYTES: Final = 8
 
 
 class Part(IntEnum):
@@ -48,7 +51,8 @@ CHUNK_SCHEMA = pa.schema(
 class Chunk:
     """One row: a shard, or their number for the driver; a Part; an offset by which the chunks of a part are in order.
 
-    Its `content` is pickled in `cell`: both ends are processes of one run.
+    Its `content` is pickled in `cell`, compressed behind its size: both ends are processes of one run, and every byte
+    passes through several JVMs.
     """
 
     shard: int
@@ -59,12 +63,16 @@ class Chunk:
     @classmethod
     def of(cls, shard: int, part: Part, content: object, first: int = 0) -> Chunk:
         """A chunk with a content."""
-        return cls(shard, part, first, pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
+        pickled = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
+        size = len(pickled).to_bytes(_SIZE_BYTES)
+        return cls(shard, part, first, size + pa.compress(pickled, codec=_CODEC, asbytes=True))
 
     @cached_property
     def content(self) -> Any:
         """The content."""
-        return pickle.loads(self.cell)  # noqa: S301 - of a process that this run has started
+        cell = memoryview(self.cell)
+        pickled = pa.decompress(cell[_SIZE_BYTES:], int.from_bytes(cell[:_SIZE_BYTES]), codec=_CODEC)
+        return pickle.loads(pickled)  # noqa: S301 - of a process that this run has started
 
 
 def chunks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:

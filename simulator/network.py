@@ -18,6 +18,7 @@ import attrs
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES
 from kraftlake.protocol.node_error import ClosedConnectionError, NodeError, NotListeningError, SilentNodeError
+from kraftlake.server.listener_security import PLAINTEXT, ListenerSecurity
 from kraftlake.server.requests.dispatcher import Peer
 from simulator import threads
 from simulator.scheduler import FOREVER, MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active
@@ -47,8 +48,18 @@ class NetworkTrouble:
 class VirtualListener:
     """In place of `RequestListener`: handles the frames of clients on a few threads of the process that makes it."""
 
-    def __init__(self, name: str, host: str, port: int, handle: Handle, *, limits: Any = None) -> None:
-        self._name, self.address, self._handle = name, Address(host, port), handle
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        handle: Handle,
+        *,
+        limits: Any = None,
+        security: ListenerSecurity = PLAINTEXT,
+    ) -> None:
+        self.name, self.address, self._handle = name, Address(host, port), handle
+        self.security = security
         self._threads = min(_IO_THREADS, getattr(limits, "num_io_threads", _IO_THREADS))
         scheduler = active()
         self.network: Network = scheduler.outside.extra["network"]
@@ -69,7 +80,7 @@ class VirtualListener:
         assert self.address not in self.network.listeners, f"{self.address} is listened on"
         self.network.listeners[self.address] = self
         for number in range(self._threads):
-            threads.Thread(target=self._run, name=f"{self._name}-{number}").start()
+            threads.Thread(target=self._run, name=f"{self.name}-{number}").start()
 
     def connect(self, connection: VirtualConnection) -> bool:
         """Take a connection, which a suspended process does too; outside of all tasks."""

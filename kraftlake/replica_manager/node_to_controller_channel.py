@@ -46,8 +46,8 @@ class NodeToControllerChannel:
     waits for a replaced controller. A request is sent again, after a pause with jitter, until a controller has answered
     it or `retry_timeout_ms` have passed since it was given to the channel (None: without limit); each attempt may take
     `request_timeout_ms` (`controller.socket.timeout.ms`). A controller that refuses the broker's certificate or login
-    ends the request at once, like a timeout. After `close` no callback is called. Kafka's broker has three channels:
-    for its lifecycle, for ISRs, and for directories.
+    ends the request at once, like a timeout, and is logged. After `close` no callback is called. Kafka's broker has
+    three channels: for its lifecycle, for ISRs, and for directories.
     """
 
     def __init__(
@@ -74,6 +74,8 @@ class NodeToControllerChannel:
         self._clock = clock or SystemClock()
         self._jitter = jitter
         self._closing = Event()
+        self._refusal: str | None = None
+        """The last refusal of the certificate or the login, which is logged once."""
         self._queue = KafkaEventQueue(self._clock, f"to-controller-{name}", cleanup=self._quorum.close)
 
     def send(self, request: LifecycleRequest, on_answer: Callable[[LifecycleResponse | None], None]) -> None:
@@ -139,13 +141,18 @@ class NodeToControllerChannel:
                 active = self._active()
                 if active is not None:
                     self._quorum.look_at(active)
-                return ask(left_s)
+                answer = ask(left_s)
+                self._refusal = None
+                return answer
             except NodeError as fault:
                 failures += 1
                 is_told = failures >= _TOLD_FROM and failures & (failures - 1) == 0  # ever more rarely
                 if is_told and not self._closing.is_set():
                     _log.warning("controller_not_reached", channel=self._name, failures=failures, cause=str(fault))
                 if isinstance(fault, AuthenticationError):
+                    if str(fault) != self._refusal and not self._closing.is_set():
+                        _log.warning("controller_refuses_this_node", channel=self._name, cause=str(fault))
+                    self._refusal = str(fault)
                     return None
             except Exception as fault:  # an answer that can't be, a controller of another cluster: a later one may do
                 _log.error("request_failed", channel=self._name, cause=f"{type(fault).__name__}: {fault}")

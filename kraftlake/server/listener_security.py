@@ -110,17 +110,23 @@ def security_protocols(values: Mapping[str, str], controllers: Iterable[str] = (
     return found
 
 
-def listener_security(settings: NodeSettings, listener: str, *, of_controller: bool = False) -> ListenerSecurity:
-    """The security of a listener; its own settings (`listener.name.NAME.…`) go over those of the node.
-
-    Raises UsageError, which names the setting and never a secret. Stores are not opened yet.
-    """
+def protocol_of(settings: NodeSettings, listener: str, *, of_controller: bool = False) -> SecurityProtocol:
+    """The security protocol of a listener; raises UsageError if the settings have none."""
     try:
         protocol = security_protocols(settings.values, [listener] if of_controller else ()).get(listener.upper())
     except ValueError as problem:
         raise UsageError(f"{problem} in {settings.source}.") from None
     if protocol is None:
         raise UsageError(f"{MAP} has no protocol of the listener {listener} in {settings.source}.")
+    return protocol
+
+
+def listener_security(settings: NodeSettings, listener: str, *, of_controller: bool = False) -> ListenerSecurity:
+    """The security of a listener; its own settings (`listener.name.NAME.…`) go over those of the node.
+
+    Raises UsageError, which names the setting and never a secret. Stores are not opened yet.
+    """
+    protocol = protocol_of(settings, listener, of_controller=of_controller)
     own = settings.of_listener(listener)
     mapper = own.value("principal.builder.class")
     if mapper != DEFAULT_PRINCIPALS:

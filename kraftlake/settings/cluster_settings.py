@@ -27,7 +27,7 @@ CLUSTER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "broker.id": ConfigKey("INT", "-1", use=BY_ALL_NODES),
     "broker.rack": ConfigKey("STRING", None, use=BY_BROKERS),
     "broker.session.timeout.ms": ConfigKey("INT", "9000", use=BY_ALL_NODES),
-    "controller.listener.names": ConfigKey("LIST", None, some_members(), use=BY_CONTROLLERS),
+    "controller.listener.names": ConfigKey("LIST", None, some_members(), use=BY_ALL_NODES),
     "controller.performance.always.log.threshold.ms": ConfigKey(
         "LONG", "2000", at_least(0), use=SLOW_EVENTS, internal=True
     ),

@@ -84,7 +84,8 @@ class CachedView(MetadataView):
 class Broker:
     """The lifecycle, the metadata feed, the logs and the replica manager of one broker, from `start` to `close`.
 
-    `controllers` returns the addresses at which the active controller is searched. `end` gets the reason if the broker
+    `to_brokers` and `to_controllers` make the connections to other nodes; `controllers` returns the addresses at which
+    the active controller is searched. `end` gets the reason if the broker
     has to end without a request to stop. The constructor raises as `open_log_manager`.
     """
 
@@ -94,7 +95,8 @@ class Broker:
         *,
         cluster_id: str,
         listeners: Mapping[str, Endpoint],
-        connect: NodeConnector,
+        to_brokers: NodeConnector,
+        to_controllers: NodeConnector,
         feed: MetadataFeed | LakeMetadataFeed,
         controllers: Callable[[], Sequence[Address]],
         clock: Clock,
@@ -116,7 +118,7 @@ class Broker:
         self._feed = feed
         self.cluster_id = cluster_id
         self._controllers = controllers
-        self._connect = connect
+        self._to_brokers, self._to_controllers = to_brokers, to_controllers
         self.loader = MetadataLoader(clock=clock, fault_handler=self._faults, high_watermark=self._feed.high_watermark)
 
         registration = BrokerRegistrationRequest(
@@ -170,7 +172,7 @@ class Broker:
         made = NodeToControllerChannel(
             name,
             self._controllers,
-            self._connect,
+            self._to_controllers,
             active=lambda: self._feed.controller,
             cluster_id=self.cluster_id,
             retry_timeout_ms=retry_timeout_ms,
@@ -218,7 +220,7 @@ class Broker:
             delayed_operations=self.delayed,
         )  # fmt: skip
         fetchers = FetcherThreads(
-            manager=lambda: manager, connect=self._connect, fault_handler=self._faults,
+            manager=lambda: manager, connect=self._to_brokers, fault_handler=self._faults,
             follower_quota=self._follower_quota,
         )  # fmt: skip
         manager = ReplicaManager(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.publisher.authorizer import AuthorizerConfig
 from kraftlake.publisher.effective_settings import EffectiveSettings, value_text
 from kraftlake.replica_manager.config import ReplicaManagerConfig
@@ -17,6 +18,7 @@ from kraftlake.runtime.words import did_you_mean
 from kraftlake.server.broker.log_cleaning import CLEANER_SETTINGS
 from kraftlake.server.listener_security import ListenerSecurity, listener_security
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_reachable
+from kraftlake.server.node_connections import BETWEEN_BROKERS, TO_CONTROLLERS, node_client
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 from kraftlake.settings.tables import NODE_SETTINGS
 from kraftlake.settings.topic_configs import TOPIC_CONFIGS
@@ -97,6 +99,7 @@ class BrokerConfig:
             for one in self.listeners:
                 check_reachable(one, self.security(one.name).protocol, insecure=self.insecure)
             assert self.advertised
+            assert self.to_brokers, self.to_controllers
         for directory in self.cordoned_log_dirs:
             if directory not in self.log_dirs:
                 raise UsageError(f"{_CORDONED} names {directory}, which is none of the log directories.")
@@ -186,6 +189,22 @@ class BrokerConfig:
     def security(self, listener: str) -> ListenerSecurity:
         """The security of a listener."""
         return listener_security(self._node, listener)
+
+    @property
+    def controller_listener(self) -> str | None:
+        """The name of the listener at which the broker reaches controllers; None if their any one will do."""
+        return next(iter(self._node.names("controller.listener.names")), None)
+
+    @property
+    def to_controllers(self) -> ClientConfig:
+        """The configuration of connections to the controllers of a lake; plain if no listener of theirs is named."""
+        listener = self.controller_listener
+        return ClientConfig() if listener is None else node_client(self._node, listener, TO_CONTROLLERS)
+
+    @property
+    def to_brokers(self) -> ClientConfig:
+        """The configuration of connections to the other brokers of a lake."""
+        return node_client(self._node, self.listener.name, BETWEEN_BROKERS)
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:

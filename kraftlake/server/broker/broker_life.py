@@ -57,9 +57,13 @@ class BrokerLife(NodeLife):
         self._lifecycle: BrokerLifecycleManager | None = None
         self._config = config
         self._cut_short = cut_short or threading.Event()
-        client = connector_of(config.command_config, tell=self._log.warning).config
+        if config.serves:
+            to_brokers, to_controllers = config.to_brokers, config.to_controllers
+        else:
+            to_brokers = to_controllers = connector_of(config.command_config, tell=self._log.warning).config
         largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
-        self._connect = NodeConnector(config=client, max_response_bytes=largest)
+        self._to_brokers = NodeConnector(config=to_brokers, max_response_bytes=largest)
+        self._to_controllers = NodeConnector(config=to_controllers, max_response_bytes=largest)
 
     @abstractmethod
     def _open(self, closing: ExitStack) -> Broker | None:

@@ -73,10 +73,11 @@ class BrokerServer(BrokerLife):
         for listener in self.listeners:
             closing.callback(listener.close)
             listener.start()
-        feed = LakeMetadataFeed(log, self._clock, self.end)
+        feed = LakeMetadataFeed(log, self._clock, self.end, listener=config.controller_listener)
         broker = Broker(
             config, cluster_id=log.cluster_id or "", listeners=end_points(config.advertised, self.listeners),
-            connect=self._connect, feed=feed, controllers=feed.controllers, clock=self._clock, end=self.end,
+            to_brokers=self._to_brokers, to_controllers=self._to_controllers,
+            feed=feed, controllers=feed.controllers, clock=self._clock, end=self.end,
         )  # fmt: skip
         closing.callback(broker.close)
         self.broker = broker

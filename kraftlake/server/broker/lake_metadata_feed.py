@@ -22,11 +22,15 @@ _IDLE_POLL_SECONDS: Final = 0.015
 class LakeMetadataFeed:
     """Reads the lake on the loader's thread, from `start` on; the feed ends with the loader.
 
-    `fail` gets a sentence if the lake can't be read any more.
+    `fail` gets a sentence if the lake can't be read any more. Controllers are reached at their listener named
+    `listener`, at any if that is None.
     """
 
-    def __init__(self, log: MetadataLog, clock: Clock, fail: Callable[[str], object]) -> None:
+    def __init__(
+        self, log: MetadataLog, clock: Clock, fail: Callable[[str], object], *, listener: str | None = None
+    ) -> None:
         self._fail = fail
+        self._listener = listener
         self._feed = LakeFeed(log, clock, self, poll=_POLL_SECONDS, idle_poll=_IDLE_POLL_SECONDS)
         self._loader: MetadataLoader | None = None
 
@@ -41,13 +45,13 @@ class LakeMetadataFeed:
             return None
         leader, registered = self._loader.leader.leader_id, self._loader.image.cluster.controllers
         known = None if leader is None else registered.get(leader)
-        return None if known is None else next(iter(_addresses(known)), None)
+        return None if known is None else next(self._addresses(known), None)
 
     def controllers(self) -> Sequence[Address]:
         """The addresses of the registered controllers."""
         if self._loader is None:
             return ()
-        return [address for one in self._loader.image.cluster.controllers.values() for address in _addresses(one)]
+        return [address for one in self._loader.image.cluster.controllers.values() for address in self._addresses(one)]
 
     def start(self, loader: MetadataLoader) -> None:
         """Begin to feed the loader with the log."""
@@ -62,6 +66,7 @@ class LakeMetadataFeed:
         reason = sentence_of(cause) if isinstance(cause, Exception) else what
         self._fail(f"the metadata log can't be followed: {reason.rstrip('.')}")
 
-
-def _addresses(controller: ControllerRegistration) -> Iterator[Address]:
-    return (Address(end.host, end.port) for end in controller.listeners.values())
+    def _addresses(self, controller: ControllerRegistration) -> Iterator[Address]:
+        return (
+            Address(end.host, end.port) for name, end in controller.listeners.items() if self._listener in (None, name)
+        )

@@ -57,7 +57,7 @@ class ReplicaServer(BrokerLife):
 
     @property
     def _security_protocol(self) -> SecurityProtocol:
-        config = self._connect.config
+        config = self._to_controllers.config
         return SecurityProtocol.of(tls=config.tls is not None, sasl=config.sasl is not None)
 
     def _serving_brokers(self) -> list[Address] | None:
@@ -105,10 +105,11 @@ class ReplicaServer(BrokerLife):
         )
         abort = Abort()
         observer = QuorumObserver(
-            self._addresses, connect=lambda address: self._connect(address, abort=abort), cluster_id=cluster_id
+            self._addresses, connect=lambda address: self._to_controllers(address, abort=abort), cluster_id=cluster_id
         )
         broker = Broker(
-            config, cluster_id=cluster_id, listeners={config.listener.name: endpoint}, connect=self._connect,
+            config, cluster_id=cluster_id, listeners={config.listener.name: endpoint},
+            to_brokers=self._to_brokers, to_controllers=self._to_controllers,
             feed=MetadataFeed(observer, self.end, abort), controllers=lambda: self._addresses, clock=self._clock,
             end=self.end,
         )  # fmt: skip
@@ -132,7 +133,7 @@ class ReplicaServer(BrokerLife):
             self._abort_at_stop() as abort,
             QuorumObserver(
                 self._addresses,
-                connect=lambda address: self._connect(address, abort=abort),
+                connect=lambda address: self._to_controllers(address, abort=abort),
                 cluster_id=self._config.cluster_id,
             ) as observer,
         ):

@@ -8,10 +8,12 @@ import attrs
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.metadata_log.snapshots.snapshot_policy import SnapshotPolicy
+from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.publisher.authorizer import AuthorizerConfig
 from kraftlake.runtime.errors import UsageError
 from kraftlake.server.listener_security import ListenerSecurity, listener_security
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_reachable
+from kraftlake.server.node_connections import TO_CONTROLLERS, node_client
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 
 
@@ -45,6 +47,7 @@ class ControllerServerConfig:
             raise UsageError(f"process.roles is {','.join(roles)} in {self.settings.source}, without controller.")
         self.settings.check(self.node_id)
         assert self.advertised
+        assert self.to_controllers
         self.authorizer  # noqa: B018 - raises for settings that can't be
 
     @classmethod
@@ -98,6 +101,17 @@ class ControllerServerConfig:
     def advertised(self) -> Mapping[str, ListenerAddress]:
         """The addresses at which other nodes reach the listeners, by name; port 0 is replaced by the bound port."""
         return self.settings.advertised(self.listeners)
+
+    @property
+    def between_controllers(self) -> str:
+        """The name of the listener at which controllers reach each other: the first of `controller.listener.names`."""
+        names = [one.name for one in self.listeners]
+        return next((name for name in self.settings.names("controller.listener.names") if name in names), names[0])
+
+    @property
+    def to_controllers(self) -> ClientConfig:
+        """The configuration of connections to the other controllers."""
+        return node_client(self.settings, self.between_controllers, TO_CONTROLLERS)
 
     @property
     def heartbeat_timeout_ms(self) -> float:

@@ -185,14 +185,16 @@ class ControllerServer(NodeLife):
             Upkeep(config.lake), due=lambda: controller.is_active, remove=removal.remove_if_due
         )  # fmt: skip
         stack.callback(upkeep.close)
-        registrar = Registrar(node, self._registration(node.listeners), listener=config.listeners[0].name, end=self.end)
+        listener, client = config.between_controllers, config.to_controllers
+        registration = self._registration(node.listeners)
+        registrar = Registrar(node, registration, listener=listener, client=client, end=self.end)
         stack.callback(registrar.close)
         registrar.start()
         if self._metrics is not None:
             lakes = LakeMeters({config.lake: config.lake}, self._clock)
             lakes.register(self.registry)
             stack.callback(lakes.run_alongside())
-        watch = LeaderWatch(node, listener=config.listeners[0].name)
+        watch = LeaderWatch(node, listener=listener, client=client)
         stack.callback(watch.close)
         watch.start()
         self.node = node

@@ -9,6 +9,7 @@ from typing import Final
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.protocol.abort import Abort
 from kraftlake.protocol.address import Address
+from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.protocol.leader_connection import LeaderConnection
 from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.node_error import NodeError
@@ -22,14 +23,14 @@ _BACKOFF: Final = Backoff(base=0.1, cap=5.0)
 class LeaderTask(ABC):
     """Does its work from `start` to `close`, again after each change of the image or the leader, and after failures.
 
-    The other controllers are asked at their listener named `listener`, by `leader`.
+    The other controllers are asked at their listener named `listener`, over connections configured by `client`.
     """
 
-    def __init__(self, name: str, node: ControllerNode, *, listener: str) -> None:
+    def __init__(self, name: str, node: ControllerNode, *, listener: str, client: ClientConfig) -> None:
         self._node = node
         self._listener = listener
         self._abort = Abort()
-        connect = NodeConnector(timeout=ANSWER_SECONDS)
+        connect = NodeConnector(config=client, timeout=ANSWER_SECONDS)
         self._leader = LeaderConnection(lambda address: connect(address, abort=self._abort))
         self._changed = threading.Event()
         self._closing = threading.Event()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_error import ClosedConnectionError, NotListeningError
 from kraftlake.protocol.observer.requests import fetch
@@ -21,8 +22,8 @@ _WAIT_MS: Final = 500
 class LeaderWatch(LeaderTask):
     """Fetches from the active controller's listener named `listener`."""
 
-    def __init__(self, node: ControllerNode, *, listener: str) -> None:
-        super().__init__("leader-watch", node, listener=listener)
+    def __init__(self, node: ControllerNode, *, listener: str, client: ClientConfig) -> None:
+        super().__init__("leader-watch", node, listener=listener, client=client)
         self._contact = LeaderContact()
 
     def _work(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest, register_controller
 from kraftlake.protocol.broker_requests import end_points_as, feature_levels_as
+from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.ids import wire_id
 from kraftlake.protocol.node_client import NodeClient
@@ -31,9 +32,10 @@ class Registrar(LeaderTask):
         registration: ControllerRegistrationRequest,
         *,
         listener: str,
+        client: ClientConfig,
         end: Callable[[str], object],
     ) -> None:
-        super().__init__("controller-registration", node, listener=listener)
+        super().__init__("controller-registration", node, listener=listener, client=client)
         self._registration = registration
         self._end = end
         self._was_registered = False

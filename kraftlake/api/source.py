@@ -319,15 +319,20 @@ class Source(SqlSource):
 
         return Thing.parse(text(path, "the path of a thing"))
 
-    def verify(self, *, at_least: ChainLink | str | None = None, progress: Progress | None = None) -> VerifyReport:
-        """Run every check: see `replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH."""
+    def verify(
+        self, *, at_least: ChainLink | str | None = None, spec: bool = False, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Run every check: see `replay.verify`; `at_least` also as text, OFFSET or OFFSET:HASH.
+
+        `spec`: judge the log by the properties of Kafka's specifications, too.
+        """
         from kraftlake.replay.verify.verification import verify_source
 
         if isinstance(at_least, str):
             from kraftlake.metadata_log.chain import ChainLink
 
             at_least = ChainLink.parse(at_least)
-        return verify_source(self, at_least=at_least, progress=progress)
+        return verify_source(self, at_least=at_least, spec=spec, progress=progress)
 
     def export(
         self,

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     help="Fail too where the log does not go to this offset, or its rows up to there have another hash than the one "
     "that `kraftlake import` printed.",
 )
-def verify(call: Call, source: str, *, at_least: str | None) -> None:
+@option(
+    "--spec",
+    is_flag=True,
+    help="Judge the log by Kafka's public specifications as well: who may lead, ISRs, epochs, eligible leader "
+    "replicas, registrations, features. Exit 1 where a record violates one.",
+)
+def verify(call: Call, source: str, *, at_least: str | None, spec: bool) -> None:
     """Run all checks on SOURCE, and exit with 1 if it is unsound.
 
     CRCs, gaps, epochs, decoding, replay, references between records, and whether each snapshot equals the replay of
@@ -36,6 +42,8 @@ def verify(call: Call, source: str, *, at_least: str | None) -> None:
         kraftlake verify {SAMPLE}
         # hold a lake to what its import printed
         kraftlake verify lake --at-least 5736:cd40d07087b1f862
+        # did the controllers keep to KIP-966 and the like?
+        kraftlake verify {SAMPLE} --spec
         # for scripts: the exit code says it, 0 sound or 1 not
         kraftlake verify {SAMPLE} --json
     """
@@ -43,7 +51,7 @@ def verify(call: Call, source: str, *, at_least: str | None) -> None:
 
     link = None if at_least is None else _link(at_least)
     with call.progress() as progress:
-        report = kraftlake.open(source, cluster_id=call.cluster_id).verify(at_least=link, progress=progress)
+        report = kraftlake.open(source, cluster_id=call.cluster_id).verify(at_least=link, spec=spec, progress=progress)
     form = report.to_json()
     if not call.answered(form, list_of("problems", PROBLEM)):
         show_verify_report(call.terminal, form)

@@ -24,6 +24,8 @@ def show_verify_report(terminal: Terminal, report: dict[str, Any]) -> None:
     if checked["snapshots"]:
         compared = f"{checked['snapshotsCompared']} of them compared with the replay of the log"
         _check(terminal, in_snapshots, f"{counted(checked['snapshots'], 'snapshot')} read, {compared}")
+    if report.get("spec") is not None:
+        _show_spec(terminal, report["spec"])
     for problem in problems[:SHOWN_PROBLEMS]:
         terminal.line(("  ✗ ", Style.BAD), problem_words(problem))
     more = len(problems) - SHOWN_PROBLEMS + report["moreProblems"]
@@ -43,6 +45,29 @@ def show_verify_report(terminal: Terminal, report: dict[str, Any]) -> None:
     first = report["firstBadOffset"]
     where = "" if first is None else f": the first bad offset is {first}"
     terminal.line(("unsound", Style.BAD), where)
+
+
+def _show_spec(terminal: Terminal, spec: dict[str, Any]) -> None:
+    """Write a check list of the specified properties that were judged, and what violates them."""
+    judged = [one for one in spec["properties"] if one["judged"]]
+    if spec["toOffset"] is not None:
+        offsets = f"offsets {spec['fromOffset']} to {spec['toOffset']}"
+        read = f"{counted(len(judged), 'property', 'properties')} of Kafka's specifications judged, {offsets}"
+        violations = spec["violations"]
+        if violations:
+            more = len(violations) + spec["moreViolations"]
+            terminal.line(("✗ ", Style.BAD), f"{read}: {counted(more, 'violation')}")
+        else:
+            terminal.line(("✓ ", Style.GOOD), read)
+        for one in violations[:SHOWN_PROBLEMS]:
+            bug = "" if one["knownBug"] is None else f" Known: {one['knownBug']}."
+            place = f"offset {one['offset']}, {one['record']}, {one['property']}: "
+            terminal.line(("  ✗ ", Style.BAD), f"{place}{one['sentence']}{bug}")
+        more = len(violations) - SHOWN_PROBLEMS + spec["moreViolations"]
+        if more > 0:
+            terminal.line(("  … ", Style.BAD), f"{counted(more, 'violation')} more: --json has the first thousand")
+    if spec["stopped"] is not None:
+        terminal.line(("  • ", Style.QUIET), f"The specifications were judged no further: {spec['stopped']}")
 
 
 def problem_words(problem: dict[str, Any]) -> str:

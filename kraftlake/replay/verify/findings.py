@@ -13,6 +13,7 @@ from kraftlake.replay.reading.open_reader import LogReader
 
 if TYPE_CHECKING:
     from kraftlake.metadata_log.chain import Chain
+    from kraftlake.replay.spec.spec_report import SpecReport
 
 MAX_PROBLEMS = 1_000
 """The most problems that are kept: a broken log can have as many as records."""
@@ -77,7 +78,8 @@ class VerifyReport:
     `notes` are not faults. `batches` and `records` count those read from the log, `replayed` the offsets that were
     replayed, `snapshot_records` the records read of the snapshots, `snapshots_compared` the snapshots that were
     compared with a replay. `torn_tail` is the beginning of a batch at the end of the log, which is not a problem: a
-    node that was killed, or whose log was copied while it ran, leaves one. `chain` is a lake's chain of hashes.
+    node that was killed, or whose log was copied while it ran, leaves one. `chain` is a lake's chain of hashes. `spec`
+    is the judgement by Kafka's specifications, where it was asked for.
     """
 
     source: str
@@ -95,11 +97,12 @@ class VerifyReport:
     notes: tuple[str, ...]
     chain: Chain | None = None
     torn_tail: Problem | None = None
+    spec: SpecReport | None = None
 
     @property
     def sound(self) -> bool:
-        """Whether there is no problem."""
-        return not self.problems
+        """Whether there is no problem, and no violation of a specification."""
+        return not self.problems and (self.spec is None or self.spec.holds)
 
     @property
     def first_bad_offset(self) -> int | None:
@@ -107,7 +110,8 @@ class VerifyReport:
         return min((p.offset for p in self.problems if p.offset is not None and not p.in_snapshot), default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """The form of `kraftlake verify --json`."""
+        """The form of `kraftlake verify --json`; `spec` is there where the log was judged."""
+        spec = {} if self.spec is None else {"spec": self.spec.to_json()}
         return {
             "source": self.source,
             "kind": self.kind,
@@ -129,4 +133,5 @@ class VerifyReport:
             "moreProblems": self.more_problems,
             "notes": list(self.notes),
             "tornTail": None if self.torn_tail is None else self.torn_tail.to_json(),
+            **spec,
         }

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def verify_source(
-    source: LogSource, *, at_least: ChainLink | None = None, progress: Progress | None = None
+    source: LogSource, *, at_least: ChainLink | None = None, spec: bool = False, progress: Progress | None = None
 ) -> VerifyReport:
     """Check CRCs, gaps, epochs, the torn tail; decoding, transactions, replay, references; and every snapshot.
 
@@ -45,7 +45,8 @@ def verify_source(
 
     A lake's rows are compared with its chain of hashes, and its derived tables are read from end to end. `at_least` is
     an offset that the log once held, in a lake with the hash there: a shorter log or another hash is a problem. Raises
-    UsageError for a hash with a source that is not a lake.
+    UsageError for a hash with a source that is not a lake. `spec`: the log is judged by Kafka's specifications, too, as
+    far as it can be replayed.
     """
     findings = Findings(source.reader)
     if isinstance(source.reader, MetadataDirectory):
@@ -60,6 +61,11 @@ def verify_source(
     run.replay_log()
     run.check_bootstrap()
     run.check_newest()
+    judgement = None
+    if spec:
+        from kraftlake.replay.spec.judge import judge_log  # imports numpy
+
+        judgement = judge_log(source.reader, progress)
     return VerifyReport(
         source=source.path,
         kind=source.kind.value,
@@ -76,6 +82,7 @@ def verify_source(
         notes=tuple(findings.notes),
         chain=source.reader.log.chain if isinstance(source.reader, LakeReader) else None,
         torn_tail=findings.torn,
+        spec=judgement,
     )
 
 

@@ -1,0 +1,10 @@
+"""The page of the specified properties has the table that the code makes."""
+
+from __future__ import annotations
+
+from tests.cli.running import ROOT
+from tools.spec_page import spec_table
+
+
+def test_the_page_has_the_properties_of_the_code() -> None:
+    assert spec_table() in (ROOT / "docs/dev/specification.md").read_text("utf-8")

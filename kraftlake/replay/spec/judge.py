@@ -182,7 +182,8 @@ class _Chunk:
     def _states_at(self, replay: LogReplay, operation: int) -> PartitionStates:
         """All partitions after an operation: those of the store, with what the chunk has changed later taken back."""
         if self._all is None:
-            self._all = (rows := replay.store.rows()), _keys(rows.topics, rows.partitions)
+            newest = replay.store.rows()
+            self._all = newest, _keys(newest.topics, newest.partitions)
         (now, keys_now), changes = self._all, self._chunk.partitions
         later = changes.take(np.flatnonzero(self._operations[changes.deltas] > operation))
         keys = _keys(later.topics, later.partitions)

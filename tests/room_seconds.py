@@ -17,6 +17,7 @@ BUDGET = {
     "delta": 15,
     "diagnosis": 90,
     "docs": 90,
+    "fuzzing": 20,
     "generate": 8,
     "image": 20,
     "interop": 130,
@@ -35,7 +36,7 @@ BUDGET = {
     "server": 230,
     "settings": 20,
     "simulation": 60,
-    "spark_jobs": 330,
+    "spark_jobs": 310,
     "tables": 120,
     "tests": 30,
 }

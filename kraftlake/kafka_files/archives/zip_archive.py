@@ -47,7 +47,7 @@ def read_zip(stream: BinaryIO, members: Members) -> None:
             if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise members.link(info.orig_filename)
             folder, name = members.admit(info.orig_filename, info.file_size)
-            if not info.is_dir() and members.is_wanted(name):
+            if not info.filename.endswith("/") and members.is_wanted(name):  # is_dir() fails without a name
                 wanted.append((folder, name, info))
         for folder, name, info in wanted:
             if info.flag_bits & _ENCRYPTED:

@@ -390,6 +390,14 @@ def test_links_and_devices_in_a_tar_are_refused(tmp_path: Path, mode: str, kind:
         open_archive(path)
 
 
+def test_a_member_of_a_zip_without_a_name_is_passed_over(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
+        archive.writestr(zipfile.ZipInfo("\0"), b"")
+        for name, data in LOG.items():
+            archive.writestr(name, data)
+    assert open_archive(tmp_path / "x").end_offset == open_archive(pack_zip(tmp_path / "whole", LOG)).end_offset
+
+
 def test_links_in_a_zip_are_refused(tmp_path: Path) -> None:
     info = zipfile.ZipInfo("link")
     info.external_attr = (stat.S_IFLNK | 0o777) << 16

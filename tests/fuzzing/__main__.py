@@ -1,0 +1,49 @@
+"""Fuzz targets by libFuzzer, guided by the coverage of kraftlake's Python.
+
+    python -m tests.fuzzing TARGET[,TARGET…] [OPTIONS] [FOLDER]    # -max_total_time=60 …; new inputs go into FOLDER
+    python -m tests.fuzzing.corpus TARGET FOLDER                   # keeps the shortest of these inputs
+
+Of several targets the first byte of an input chooses one. A finding ends the process with exit code 77 and a file
+`crash-…`, which repeats it where it is given in place of FOLDER.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import atheris
+
+from tests.files_in_memory import choose_files_in_memory
+from tests.fuzzing.corpus import kept_inputs
+
+LIMITS = ("-rss_limit_mb=2048", "-timeout=10", "-max_len=8192", "-print_final_stats=1")
+
+
+def fuzz(names: list[str], options: list[str]) -> None:
+    """Fuzz until an option of libFuzzer's says stop; does not return."""
+    with atheris.instrument_imports(include=["kraftlake"]):
+        from tests.fuzzing.targets import TARGETS
+
+    chosen = [TARGETS[name] for name in names]
+
+    def one(data: bytes) -> None:
+        if len(chosen) == 1:
+            chosen[0].check(data)
+        elif data:
+            chosen[data[0] % len(chosen)].check(data[1:])
+
+    with tempfile.TemporaryDirectory(prefix="kraftlake-seeds-") as seeds:
+        for number, name in enumerate(names):
+            first = bytes([number]) if len(names) > 1 else b""
+            for place, seed in enumerate((*TARGETS[name].seeds(), *kept_inputs(name))):
+                Path(seeds, f"{number}-{place}").write_bytes(first + seed)
+        repeats = any(Path(word).is_file() for word in options)
+        atheris.Setup([sys.argv[0], *LIMITS, *options, *([] if repeats else [seeds])], one)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    choose_files_in_memory()
+    fuzz(sys.argv[1].split(","), sys.argv[2:])

@@ -1,0 +1,84 @@
+"""Whatever bytes come from outside, they are read or refused: kept inputs, a short run of the fuzzer, a long one."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fuzzing.corpus import kept_inputs
+from tests.fuzzing.targets import TARGETS
+from tests.kernels.guarded_builds import GuardedBuild
+from tests.wheel import REPOSITORY
+
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+SECONDS = 60 * 60 // len(TARGETS)
+"""Of each target in the long profile: an hour of all."""
+OF_KERNELS = ("batches", "segments", "snapshots", "produced")
+"""The targets that compiled code reads."""
+needs_the_fuzzer = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="atheris has wheels for x86-64 alone, and builds with clang elsewhere"
+)
+
+
+def fuzz(targets: str, *options: object, folder: Path) -> None:
+    command = [sys.executable, "-m", "tests.fuzzing", targets, *map(str, options), f"-artifact_prefix={folder}/"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=3600)
+    said = done.stdout + done.stderr
+    found = [f"{path}: {path.read_bytes().hex()}" for path in folder.glob("*-*") if path.is_file()]
+    assert done.returncode == 0, said[-3000:] + "\n".join(found)
+    assert "stat::number_of_executed_units" in said
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_seeds_and_kept_inputs_are_read_or_refused(name: str) -> None:
+    inputs = [*TARGETS[name].seeds(), *kept_inputs(name)]
+    assert inputs
+    for data in inputs:
+        TARGETS[name].check(data)
+
+
+@needs_the_fuzzer
+@pytest.mark.skipif(LONG, reason="the long run of each target takes its place")
+def test_a_short_run_of_all_targets_finds_nothing(tmp_path: Path) -> None:
+    fuzz(",".join(TARGETS), "-seed=1", "-runs=5000", folder=tmp_path)
+
+
+@needs_the_fuzzer
+def test_the_fuzzer_finds_a_fault_that_is_planted(tmp_path: Path) -> None:
+    planted = (
+        "from tests.fuzzing import __main__ as door; from tests.fuzzing import targets\n"
+        "def faulty(data):\n"
+        "    assert data[:2] != b'\\1\\2'\n"
+        "targets.TARGETS['jaas'] = targets.Target(faulty, (), lambda: [b'\\0\\0'])\n"
+        f"door.fuzz(['jaas'], ['-seed=1', '-runs=50000', '-artifact_prefix={tmp_path}/'])\n"
+    )
+    command = [sys.executable, "-c", planted]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 77, done.stdout + done.stderr
+    (crash,) = tmp_path.glob("crash-*")
+    assert crash.read_bytes()[:2] == b"\1\2"
+
+
+@needs_the_fuzzer
+@pytest.mark.skipif(not LONG, reason="make test-long: an hour")
+@pytest.mark.parametrize("name", TARGETS)
+def test_an_hour_finds_nothing_nor_do_the_sanitizers_in_its_inputs(
+    name: str, tmp_path: Path, sanitized_build: GuardedBuild
+) -> None:
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    fuzz(name, f"-max_total_time={SECONDS}", inputs, folder=tmp_path)
+    done = sanitized_build.run("-m", "tests.fuzzing.replay", name, inputs)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[:6000]
+
+
+@pytest.mark.xdist_group("guarded builds")
+def test_the_sanitizers_find_nothing_in_kept_inputs(sanitized_build: GuardedBuild) -> None:
+    done = sanitized_build.run("-m", "tests.fuzzing.replay", ",".join(OF_KERNELS))
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[:6000]
+    assert done.stdout.endswith("inputs read\n")

@@ -15,9 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -26,11 +24,13 @@ from typing import Final
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.java import java_home
+from kraftlake.spark_jobs.spark_home import spark_home
 
 _LIST: Final = "jars.json"
 _STAGING: Final = ".filling-"
-_TRIES: Final = 3
-_RESOLVING_TAKES_AT_MOST: Final = 900  # seconds; the first download over a slow line takes minutes
+_TRIES: Final = 2
+_AT_MOST: Final = 900
+"""The seconds that a resolution takes at most: the first download over a slow line takes minutes."""
 
 
 def spark_jars(extra_packages: Sequence[str] = ()) -> tuple[Path, ...]:
@@ -113,42 +113,46 @@ def resolve_jars(packages: Sequence[str], scratch: Path, excluded: Sequence[str]
     Spark's resolver finds them; an interrupted resolution is repeated. Raises EnvironmentFaultError, which names the
     artifact that is not available.
     """
-    deadline = time.monotonic() + _RESOLVING_TAKES_AT_MOST
-    asked = {"packages": list(packages), "excluded": list(excluded)}
-    for attempt in range(_TRIES):
-        # The second try uses the files of the first, the last one does not.
-        folder = scratch / ("again" if attempt == _TRIES - 1 else "first")
-        folder.mkdir(exist_ok=True)
-        said = _run_resolver(folder, json.dumps(asked), packages, deadline)
-        with suppress(OSError, ValueError):
-            return [Path(path) for path in json.loads((folder / "answer.json").read_text("utf-8"))]
+    said = ""
+    for number in range(_TRIES):
+        folder = scratch / f"try-{number}"
+        folder.mkdir()
+        resolved, said = _run_resolver(folder, packages, excluded)
+        if resolved:
+            return [*(folder / "jars").glob("*.jar")]
     raise EnvironmentFaultError(
         f"Spark's resolver can't get {_missing(said) or ', '.join(packages)} ({_reason(said)}): "
         "the first run needs Maven Central or a mirror of it (set DEFAULT_ARTIFACT_REPOSITORY to its URL)"
     )
 
 
-def _run_resolver(folder: Path, asked: str, packages: Sequence[str], deadline: float) -> str:
-    """Run Spark's resolver in another process; returns its output."""
-    environment = dict(os.environ, JAVA_HOME=str(java_home()), SPARK_LOCAL_IP="127.0.0.1")
-    environment.pop("PYSPARK_GATEWAY_PORT", None)
-    environment.pop("PYSPARK_SUBMIT_ARGS", None)
-    command = [sys.executable, "-m", "kraftlake.spark_jobs.resolve_jars", str(folder), asked]
-    with (
-        (folder / "said").open("w+b") as said,
-        # When its stdin closes, at the end of this context or with this process, the resolver ends, and its JVM.
-        subprocess.Popen(  # noqa: S603 - this Python, our own module
-            command, env=environment, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True
-        ) as process,
-    ):
-        try:
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired as fault:
-            raise EnvironmentFaultError(
-                f"Spark's resolver did not get {', '.join(packages)} within {_RESOLVING_TAKES_AT_MOST} s: "
-                "is Maven Central reachable?"
-            ) from fault
-    return (folder / "said").read_text("utf-8", "replace")
+def _run_resolver(folder: Path, packages: Sequence[str], excluded: Sequence[str]) -> tuple[bool, str]:
+    """Have spark-submit resolve packages for a program that does nothing: whether it did, and its output."""
+    program = folder / "nothing.py"
+    program.touch()
+    # Below user.home are the local Maven repository, which may have a POM without its jar, and Ivy's usual caches.
+    options = f'{os.environ.get("SPARK_SUBMIT_OPTS", "")} "-Duser.home={folder}"'
+    ours = {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_SUBMIT_OPTS": options}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")} | ours
+    settings = {
+        "master": "local",
+        "jars.packages": ",".join(packages),
+        "jars.excludes": ",".join(excluded),
+        "jars.ivy": str(folder),
+        "pyspark.driver.python": sys.executable,
+    }
+    words = [word for name, value in settings.items() if value for word in ("--conf", f"spark.{name}={value}")]
+    command = [str(spark_home() / "bin" / "spark-submit"), *words, str(program)]
+    try:
+        # S603: Spark's own program
+        done = subprocess.run(  # noqa: S603
+            command, env=environment, capture_output=True, text=True, errors="replace", timeout=_AT_MOST, check=False
+        )
+    except subprocess.TimeoutExpired as fault:
+        raise EnvironmentFaultError(
+            f"Spark's resolver did not get {', '.join(packages)} within {_AT_MOST} s: is Maven Central reachable?"
+        ) from fault
+    return done.returncode == 0, done.stdout + done.stderr
 
 
 def _missing(said: str) -> str:

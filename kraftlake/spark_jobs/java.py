@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -34,10 +34,9 @@ _USUAL_PLACES = (
     "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
 )
 
-# In the file `release` of a Java home, and in what a Java prints; 1.8 is Java 8.
-_VERSION = re.compile(r'^(?:JAVA_VERSION=|\s*java\.version = )"?(?:1\.)?(\d+)', re.MULTILINE)
+# In the file `release` of a Java home; 1.8 is Java 8.
+_VERSION = re.compile(r'^JAVA_VERSION="?(?:1\.)?(\d+)', re.MULTILINE)
 _MODULES = re.compile(r'^MODULES="([^"]*)"', re.MULTILINE)
-_HOME = re.compile(r"^\s*java\.home = (.+)$", re.MULTILINE)
 
 
 @attrs.frozen(kw_only=True)
@@ -67,10 +66,12 @@ def find_java() -> Java:
     for home in dict.fromkeys(home.resolve() for home in _homes()):
         if not (home / "bin" / "java").exists():
             continue
-        facts = _facts(home)
+        facts = ""
+        with suppress(OSError):
+            facts = (home / "release").read_text("utf-8", "replace")
         version, modules = _VERSION.search(facts), _MODULES.search(facts)
         if version is None:
-            unusable.append(f"{home} does not start")
+            unusable.append(f"{home} has no file `release` that names its version")
         elif int(version[1]) < OLDEST_JAVA:
             unusable.append(f"{home} is Java {version[1]}")
         elif modules and _MODULE_SPARK_ASKS_FOR not in modules[1].split():
@@ -86,22 +87,6 @@ def _homes() -> Iterator[Path]:
     if configured := os.environ.get("JAVA_HOME"):
         yield Path(configured)
     if on_path := shutil.which("java"):
-        home = Path(on_path).resolve().parent.parent
-        launched = None if (home / "release").is_file() else _HOME.search(_facts(home))
-        yield Path(launched[1].strip()) if launched else home
+        yield Path(on_path).resolve().parent.parent
     for pattern in _USUAL_PLACES:
         yield from sorted(Path("/").glob(pattern.lstrip("/")))
-
-
-def _facts(home: Path) -> str:
-    """The file `release` of a Java home; without it, what its `java` prints, empty if that can't be run."""
-    try:
-        return (home / "release").read_text("utf-8", "replace")
-    except OSError:
-        command = [str(home / "bin" / "java"), "-XshowSettings:properties", "-version"]
-    try:
-        # S603: the command is the machine's own java
-        asked = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return asked.stderr

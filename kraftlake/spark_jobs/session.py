@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
@@ -73,7 +72,6 @@ def spark_session(
     app_name: str,
     *,
     master: str = LOCAL,
-    quiet: bool = True,
     extra_packages: Sequence[str] = (),
     long_lived: bool = False,
 ) -> SparkSession:
@@ -84,7 +82,7 @@ def spark_session(
     Under spark-submit (and where a session is already active) the existing session is used, with the SQL options that
     can still be set; its master and its jars stay those of its start.
 
-    `quiet` keeps the JVM's output off this process's stderr; the error quotes it when the JVM does not start.
+    The JVM's output is kept off this process's stderr; the error quotes it when the JVM does not start.
     `extra_packages` are Maven coordinates `group:name:version` beyond Delta's own. `long_lived` is for sessions that
     read millions of rows or live for minutes: the JVMs of the driver and of executors compile hot code with the
     optimising compiler too, which costs some CPU seconds at first and then halves their time for rows from Python.
@@ -101,11 +99,13 @@ def spark_session(
         active = SparkSession.getActiveSession()
         if active is not None:
             return active
-        options = _launch_options(app_name, master, quiet, extra_packages, long_lived)
-        if SparkContext._gateway is None:
-            _launch(options, quiet)
-        if _started_by_spark_submit():
-            options |= _unless_given() | _jars_in_a_running_jvm(extra_packages)
+        if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started the JVM
+            SparkContext._ensure_initialized()
+            options = _OPTIONS | _unless_given() | _jars_in_a_running_jvm(extra_packages)
+        else:
+            options = _launch_options(app_name, master, extra_packages, long_lived)
+            if SparkContext._gateway is None:
+                _launch(options)
         builder = SparkSession.builder
         for name, value in options.items():
             builder = builder.config(name, value)
@@ -118,12 +118,8 @@ def spark_session(
         return registered(session)
 
 
-def _launch_options(
-    app_name: str, master: str, quiet: bool, extra_packages: Sequence[str], long_lived: bool
-) -> dict[str, str]:
-    """All options of the session; options that only a new JVM takes are left out where spark-submit started the JVM."""
-    if _started_by_spark_submit():
-        return dict(_OPTIONS)
+def _launch_options(app_name: str, master: str, extra_packages: Sequence[str], long_lived: bool) -> dict[str, str]:
+    """All options of a session whose JVM starts with it."""
     java_home()  # before the jars: where both are missing, Java is what to install first
     options = {
         **_OPTIONS,
@@ -138,7 +134,7 @@ def _launch_options(
     archived = f"{java_options} {archive_options()}".rstrip()
     options["spark.executor.extraJavaOptions"] = archived if _is_here(master) else java_options
     java_options = archived
-    if quiet and _LOG4J.is_file():  # in a wheel that was not unpacked it is none
+    if _LOG4J.is_file():  # in a wheel that was not unpacked it is none
         java_options += f' -Dlog4j2.configurationFile="{_LOG4J.as_uri()}"'
     options["spark.driver.extraJavaOptions"] = java_options
     return options
@@ -186,12 +182,8 @@ def _jars_in_a_running_jvm(extra_packages: Sequence[str]) -> dict[str, str]:
     return {"spark.jars": ",".join([*filter(None, given.split(",")), *map(str, jars)])}
 
 
-def _started_by_spark_submit() -> bool:
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def _launch(options: dict[str, str], quiet: bool) -> None:
-    """Start the JVM; if `quiet`, it prints to an unnamed file.
+def _launch(options: dict[str, str]) -> None:
+    """Start the JVM, which prints to an unnamed file.
 
     pyspark would let the JVM inherit this process's stderr, where Java warns about a module of Spark's before any
     logging is configured.
@@ -199,51 +191,29 @@ def _launch(options: dict[str, str], quiet: bool) -> None:
     conf = SparkConf(loadDefaults=False)
     for name, value in options.items():
         conf.set(name, value)
-    with contextlib.ExitStack() as stack:
-        said: IO[bytes] | None = None
-        streams: dict[str, Any] = {}
-        if quiet and not _started_by_spark_submit():
-            said = stack.enter_context(tempfile.TemporaryFile())
-            streams = {"stdout": said, "stderr": said}
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # it stays: Spark starts Python workers long after this
+    of_launcher = {
+        "JAVA_HOME": str(java_home()),
+        "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _QUICK),
+    }
+    if "spark.driver.host" in options:
+        of_launcher |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark_home())}
+    before = {name: value for name, value in os.environ.items() if name in of_launcher}
+    os.environ.update(of_launcher)
+    with tempfile.TemporaryFile() as said:
         try:
-            with _environment_of_the_launch(loopback="spark.driver.host" in options):
-                gateway = launch_gateway(conf, streams)
+            gateway = launch_gateway(conf, {"stdout": said, "stderr": said})
         except (PySparkRuntimeError, OSError) as fault:
             raise EnvironmentFaultError(f"Spark's JVM does not start: {_said(said) or first_words(fault)}") from fault
+        finally:
+            for name in of_launcher:
+                del os.environ[name]
+            os.environ.update(before)
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
-@contextlib.contextmanager
-def _environment_of_the_launch(*, loopback: bool) -> Iterator[None]:
-    """Set the environment variables that Spark's launcher reads, and reset them afterwards."""
-    if _started_by_spark_submit():
-        yield
-        return
-    ours = {
-        "JAVA_HOME": str(java_home()),
-        **({"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark_home())} if loopback else {}),
-        "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _QUICK),
-        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
-    }
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update(ours)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            # Spark uses this variable long after the launch, when it starts Python workers.
-            if name == "PYSPARK_PYTHON":
-                continue
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def _said(said: IO[bytes] | None) -> str:
+def _said(said: IO[bytes]) -> str:
     """The last lines that the JVM printed, joined, without stack frames."""
-    if said is None:
-        return ""
     said.seek(0)
     lines = [line.strip() for line in said.read().decode("utf-8", "replace").splitlines() if line.strip()]
     telling = [line for line in lines if not _FRAME.match(line)] or lines

@@ -19,6 +19,7 @@ from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location, lake_location
+from kraftlake.replay.loader.image_columns import topics_to_arrow
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot, snapshot_provenance
 from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
@@ -35,7 +36,7 @@ from kraftlake.tables.metrics.count_changes import CountChanges
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import parts_of_step, replayed
-from kraftlake.tables.shards.results import Results, result_of, topics_and_names
+from kraftlake.tables.shards.results import Results, result_of
 from kraftlake.tables.shards.shard_plan import ShardPlan, plan_fold, plans, provenance_at
 from kraftlake.tables.shards.shard_task import ShardDone, ShardTask
 from kraftlake.tables.shards.state_files import (
@@ -83,7 +84,8 @@ class TableSteps:
         a table is of another log or release, OffsetError if the log was trimmed past one.
         """
         names, log = self.names, MetadataLog.open(self.lake)
-        step_records = self.step_records or STEP_RECORDS * parallelism(spark)
+        tasks = parallelism(spark)
+        step_records = self.step_records or STEP_RECORDS * tasks
         while True:
             covers = covered_by(LakeReader(log), writers_of(names))
             behind = {name: offset for name, offset in covers.items() if offset is None or offset < last}
@@ -93,7 +95,15 @@ class TableSteps:
             group = [name for name, offset in behind.items() if offset == low]
             ahead = [offset for offset in covers.values() if offset is not None and (low is None or offset > low)]
             writers = [writer for writer in writers_of(group) if isinstance(writer, ChangesWriter)]
-            phase = _Phase(spark=spark, log=log, held=names, covers=low, step_records=step_records, writers=writers)
+            phase = _Phase(
+                spark=spark,
+                log=log,
+                held=names,
+                covers=low,
+                step_records=step_records,
+                tasks=tasks,
+                writers=writers,
+            )
             for state, done, rows in phase.steps(min([last, *ahead])):
                 offset = state.image.provenance.offset
                 made = self._snapshots
@@ -104,7 +114,7 @@ class TableSteps:
                     end=max(offset, last) + 1,
                     rows=rows,
                     executors=frozenset(shard.executor for shard in done.facts),
-                    topics=sum(shard.topics for shard in done.facts),
+                    topics=sum(shard.names.num_rows for shard in done.facts),
                     partitions=sum(shard.partitions for shard in done.facts),
                     snapshots=() if made is None else made.taken(),
                     unwritable=None if made is None else made.unwritable,
@@ -136,11 +146,13 @@ def step_size(done: Results) -> tuple[int, int]:
 
 
 def states_frame(spark: SparkSession, lake: Location, states: Sequence[StateFile]) -> DataFrame:
-    """The topics in the files of the shards' states, as results of `topics_and_names`."""
+    """The topics in the files of the shards' states, as `topics_to_arrow`, in rows of CHUNK_SCHEMA."""
     place = str(lake)
 
     def read(shard: int) -> Iterator[pa.RecordBatch]:
-        yield result_of(shard, lambda: topics_and_names(read_state(lake_location(place), states[shard]).image.topics))
+        yield result_of(
+            shard, lambda: (topics_to_arrow(read_state(lake_location(place), states[shard]).image.topics), 0)
+        )
 
     return numbered_frame(spark, len(states), len(states), read, CHUNK_SCHEMA)
 
@@ -172,7 +184,7 @@ class _Snapshots:
         topics = states_frame(spark, log.path, [shard.state for shard in done.facts])
         try:
             with bounded_batches(spark):
-                add_snapshot(log, state, collected(topics).names, topics)
+                add_snapshot(log, state, pa.concat_tables([shard.names for shard in done.facts]), topics)
         except UnwritableMetadataError as fault:
             self.unwritable = str(fault)
             return
@@ -189,7 +201,8 @@ class _Snapshots:
 class _Phase:
     """Tables that cover the same offset, and are updated to another one.
 
-    `held` are the tables of the run, `writers` those of the tables that cover the offset `covers`.
+    `held` are the tables of the run, `writers` those of the tables that cover the offset `covers`; `tasks` run at a
+    time.
     """
 
     spark: SparkSession
@@ -197,6 +210,7 @@ class _Phase:
     held: Sequence[str]
     covers: int | None
     step_records: int
+    tasks: int
     writers: Sequence[ChangesWriter]
     log_id: str = attrs.field(init=False)
     tables: list[LakeTable] = attrs.field(init=False)
@@ -220,7 +234,7 @@ class _Phase:
             at, load = self._provenance(-1 if self.covers is None else self.covers), False
         last = max(last, at.offset)
         files = self._states(at.offset, last)
-        shards = len(files) - 1 if files else parallelism(self.spark)
+        shards = len(files) - 1 if files else self.tasks
         task = ShardTask(
             lake=str(self.log.path),
             holder=self.held[0],
@@ -236,7 +250,7 @@ class _Phase:
         while True:
             with earliest(done.faults):
                 driver = driver or self._driver(task, base_at, done, files)
-                driver.take(parts_of_step(done.driver), CountChanges.joined(done.made))
+                driver.take(parts_of_step(done.driver), done.made)
             rows = self._commit(done, task.last, goes_on=task.last < last)
             at = self._provenance(task.last)
             states = tuple(shard.state for shard in done.facts)
@@ -286,7 +300,7 @@ class _Phase:
         With more records than a task takes in a step, a cluster that has grown makes states for more shards.
         """
         needs_since = any(table.name == _HISTORY for table in self.tables)
-        least = parallelism(self.spark) if last - offset > STEP_RECORDS else 1
+        least = self.tasks if last - offset > STEP_RECORDS else 1
         for name in self.held if self.covers is not None else ():
             found = read_manifest(self.log.path, name, self.log_id)
             if found is None or found.offset != offset or len(found.files) <= least:

@@ -66,7 +66,7 @@ def test_the_program_can_be_given_to_spark_submit(tmp_path: Path) -> None:
 
 def options_of(*, long_lived: bool) -> tuple[str, str]:
     """What a new session asks of the JVMs of its driver and of executors."""
-    options = session._launch_options("any", "local[1]", True, (), long_lived)
+    options = session._launch_options("any", "local[1]", (), long_lived)
     return options["spark.driver.extraJavaOptions"], options["spark.executor.extraJavaOptions"]
 
 

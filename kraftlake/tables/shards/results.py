@@ -34,10 +34,15 @@ def result_of(shard: int, work: Callable[[], tuple[object, object]]) -> pa.Recor
 
 
 def topics_and_names(topics: TopicsImage) -> tuple[pa.RecordBatch, pa.Table]:
-    """Topics as `topics_to_arrow`, and their names and sizes (NAMES_SCHEMA)."""
+    """Topics as `topics_to_arrow`, and their `names_of`."""
+    return topics_to_arrow(topics), names_of(topics)
+
+
+def names_of(topics: TopicsImage) -> pa.Table:
+    """The names of topics and their numbers of partitions: NAMES_SCHEMA."""
     table = topics.rows().table
     counts = pa.array(table.starts[1:] - table.starts[:-1])
-    return topics_to_arrow(topics), pa.table([pa.array(table.names, pa.string()), counts], NAMES_SCHEMA)
+    return pa.table([pa.array(table.names, pa.string()), counts], NAMES_SCHEMA)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import attrs
+import pyarrow as pa
 
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.metadata_log.delta_table.actions import AddFile
@@ -23,6 +24,7 @@ from kraftlake.tables.lazy_table import LazyTable
 from kraftlake.tables.metrics.count_changes import CountChanges
 from kraftlake.tables.shards.chunks import Chunk
 from kraftlake.tables.shards.replayed import parts_of_step, replayed
+from kraftlake.tables.shards.results import names_of
 from kraftlake.tables.shards.state_files import StateFile, read_state, write_state
 from kraftlake.tables.shards.steps import ShardStep
 
@@ -35,16 +37,16 @@ class ShardDone:
     """The result of a shard's task.
 
     `files` are the files of each table by name, and `open_files` those of open rows; none is part of a table yet.
-    `begins_with` makes the shard's topics before the step, `topics` and `partitions` their numbers after
-    it, `records` and `size` the number and the bytes of the step's records. `executor` names that of the task, if the
-    caller sets it.
+    `begins_with` makes the shard's topics before the step, `names` (NAMES_SCHEMA) are those after it and `partitions`
+    the number of theirs; `records` and `size` are the number and the bytes of the step's records. `executor` names that
+    of the task, if the caller sets it.
     """
 
     files: dict[str, list[AddFile]]
     open_files: list[AddFile]
     state: StateFile
     begins_with: CountChanges
-    topics: int
+    names: pa.Table
     partitions: int
     records: int
     size: int
@@ -92,7 +94,7 @@ class ShardTask:
             open_files=files.open_rows(),
             state=write_state(lake, f"{self.holder}/{self.last:020d}-{shard:05d}", state),
             begins_with=step.begins_with,
-            topics=state.image.topics.topic_count,
+            names=names_of(state.image.topics),
             partitions=state.image.topics.partition_count,
             records=files.records,
             size=files.size,

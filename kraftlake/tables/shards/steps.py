@@ -99,8 +99,8 @@ class DriverStep:
                 writer.of_shards = CountChanges.joined(shards)
             writer.open(self._replay, begin, table)
 
-    def take(self, parts: Iterable[LogPart], counts: CountChanges) -> None:
-        """Take the records of a step, which follow those before, and by how much the shards changed the counts.
+    def take(self, parts: Iterable[LogPart], counts: Sequence[CountChanges]) -> None:
+        """Take the records of a step, which follow those before, and by how much each shard changed the counts.
 
         Raises as `LogReplay.take_parts`.
         """
@@ -112,7 +112,7 @@ class DriverStep:
                     writer.take_deltas(chunk)
         for writer in self._writers:
             if isinstance(writer, ClusterMetricsWriter):
-                merged = CountChanges.joined([*(CountChanges.none_in(chunk.boundaries) for chunk in chunks), counts])
+                merged = CountChanges.joined([*(CountChanges.none_in(chunk.boundaries) for chunk in chunks), *counts])
                 others = [other for chunk in chunks for other in chunk.others]
                 writer.take_counts(merged, others)
 

@@ -110,7 +110,7 @@ def by_shards(
             states[shard] = stored(step.state)
             add(drained(of_topics, ended=last))
         with earliest(faults):
-            driver.take(records[shards], CountChanges.joined(counts))
+            driver.take(records[shards], counts)
         if piece:
             at = MetadataProvenance(offset=piece[-1].last_offset, epoch=piece[-1].epoch, timestamp=piece[-1].timestamp)
             check(driver.state(at))

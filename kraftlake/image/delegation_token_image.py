@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator
 
 import attrs
@@ -27,6 +28,19 @@ class DelegationTokenData:
     issue_timestamp: int
     max_timestamp: int
     expiry_timestamp: int
+
+    @property
+    def last_timestamp(self) -> int:
+        """The time after which the token is expired."""
+        return min(self.max_timestamp, self.expiry_timestamp)
+
+    def hmac(self, secret_key: str) -> bytes:
+        """The token's HMAC under `delegation.token.secret.key`: in base64, the password of a login with the token."""
+        return hmac.digest(secret_key.encode(), self.token_id.encode(), "sha512")
+
+    def is_of(self, principal: str) -> bool:
+        """Whether a principal owns the token or may renew it."""
+        return principal == self.owner or principal in self.renewers
 
     @classmethod
     def from_record(cls, record: DelegationTokenRecord) -> DelegationTokenData:

@@ -2,8 +2,9 @@
 
 kio's reader allocates memory for the length that an array claims, and a claim beyond the available memory ends the
 process. kio also accepts a null in place of an array that can't be null, and refuses unknown tagged fields, which newer
-clients and nodes may send in any version (KIP-482): kio gets the message without them. Like kio and Kafka, the scan
-reads a known tagged field by its content, whatever size is announced.
+clients and nodes may send in any version (KIP-482): kio gets the message without them. A time that its classes can't
+hold becomes the nearest that they can. Like kio and Kafka, the scan reads a known tagged field by its content, whatever
+size is announced.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from kraftlake.records.varint import MalformedError, read_uvarint, uvarint
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
 _SIZES: Final = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "error_code": 2, "int32": 4, "timedelta_i32": 4, "int64": 8,
     "timedelta_i64": 8, "datetime_i64": 8, "float64": 8, "uuid": 16,
 }  # fmt: skip
+_LIMITS: Final = {"timedelta_i64": (-(10**15), 10**15), "datetime_i64": (0, 253_402_300_799_000)}
+"""The times that kio can read, in ms: about 30,000 years, and moments until the end of the year 9999."""
 _STRING: Final = "string"
 MOST_ELEMENTS: Final = 1_000_000
 """The maximum number of elements of all arrays of a message and its tagged fields. Two bytes may be a topic, which
@@ -97,6 +101,12 @@ class MessageScan:
             self._replaced.append((begin, begin + number.size, number.pack(-1)))
         return length, begin + number.size
 
+    def time(self, data: bytes, begin: int, least: int, most: int) -> None:
+        """Have kio read a time within limits, in ms. Raises struct.error if the data end before it does."""
+        (ms,) = _INT64.unpack_from(data, begin)
+        if not least <= ms <= most:
+            self._replaced.append((begin, begin + _INT64.size, _INT64.pack(min(max(ms, least), most))))
+
     def end_of_tags(self, tagged: Mapping[int, _Plan], data: bytes, begin: int) -> int:
         """Return the position after the tagged fields at a position."""
         count, position = self.tagged_fields(data, begin)
@@ -130,6 +140,7 @@ class _Plan:
         self.entity = found.type_ if isinstance(found, EntityField | EntityTupleField) else None
         self.kind = field.metadata.get("kafka_type", "")
         self.size = _SIZES.get(self.kind)
+        self.limits = None if self.may_be_null else _LIMITS.get(self.kind)
 
     def end(self, data: bytes, position: int, scan: MessageScan, *, flexible: bool) -> int:
         """Return the position after the field."""
@@ -155,6 +166,8 @@ class _Plan:
                     return position
             return end_of_message(self.entity, data, position, scan)
         if self.size is not None:
+            if self.limits is not None:
+                scan.time(data, position, *self.limits)
             return position + self.size
         is_string = self.kind == _STRING
         length, position = scan.length(data, position, flexible=flexible, short=is_string)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
 
-from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.metadata_responses import (
     DescribedTopics,
     FinalizedFeatures,
     Node,
-    ScramDescription,
     TopicMetadata,
 )
 from kraftlake.publisher.partition_metadata import describe_topics, node_of, topic_metadata
-from kraftlake.publisher.quota_filter import QuotaFilter, describe_client_quotas
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.errors import UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
@@ -151,27 +147,6 @@ class MetadataCache:
         return None if broker is None else node_of(broker, listener) or Node.NO_NODE
 
     # other parts
-
-    def describe_client_quotas(self, wanted: QuotaFilter) -> dict[ClientQuotaEntity, Mapping[str, float]]:
-        """The quotas of the matching entities. Source: org.apache.kafka.image.ClientQuotasImage.describe."""
-        return describe_client_quotas(self._image.client_quotas, wanted)
-
-    def describe_scram_credentials(self, users: Sequence[str] | None = None) -> list[ScramDescription]:
-        """The mechanisms of users, sorted by name; all users if `users` is empty."""
-        mechanisms = self._image.scram.mechanisms
-        names = users or sorted({user for credentials in mechanisms.values() for user in credentials})
-        descriptions = []
-        for user in dict.fromkeys(names):
-            found = {m: c[user].iterations for m, c in sorted(mechanisms.items()) if user in c}
-            if names.count(user) > 1:
-                message = f"User {user!r} is named twice in one request."
-                descriptions.append(ScramDescription(user, {}, ErrorCode.DUPLICATE_RESOURCE, message))
-            elif found:
-                descriptions.append(ScramDescription(user, found))
-            else:
-                message = f"User {user!r} has no SCRAM credentials."
-                descriptions.append(ScramDescription(user, {}, ErrorCode.RESOURCE_NOT_FOUND, message))
-        return descriptions
 
     def features(self) -> FinalizedFeatures:
         """All finalized levels, with kraft.version if it is above 0.

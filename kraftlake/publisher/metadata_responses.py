@@ -87,13 +87,3 @@ class FinalizedFeatures:
     levels: Mapping[str, int]
     epoch: int
     """The offset of the image, which clients compare."""
-
-
-@attrs.frozen
-class ScramDescription:
-    """The public data of a user's SCRAM credentials: iterations by mechanism, never a key."""
-
-    user: str
-    iterations: Mapping[int, int] = {}
-    error: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None

@@ -8,7 +8,16 @@ from enum import IntEnum
 import attrs
 
 from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotasImage
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.runtime.errors import UsageError
+
+
+class QuotaFilterError(UsageError):
+    """A filter contradicts itself, or names an unknown type."""
+
+    def __init__(self, reason: str, error: ErrorCode = ErrorCode.INVALID_REQUEST) -> None:
+        super().__init__(reason)
+        self.error = error
 
 
 class Match(IntEnum):
@@ -21,10 +30,13 @@ class Match(IntEnum):
 
 @attrs.frozen
 class FilterComponent:
-    """A condition on one entity type: exactly `name`, the default entity, or any entity of the type."""
+    """A condition on one entity type: exactly `name`, the default entity, or any entity of the type.
+
+    `match` is a Match, or an unknown number that a request has.
+    """
 
     entity_type: str
-    match: Match
+    match: int
     name: str | None = None
 
 
@@ -42,7 +54,7 @@ class QuotaFilter:
 def describe_client_quotas(
     image: ClientQuotasImage, wanted: QuotaFilter
 ) -> dict[ClientQuotaEntity, Mapping[str, float]]:
-    """The quotas of the matching entities; raises UsageError for a contradictory filter.
+    """The quotas of the matching entities; raises QuotaFilterError for a wrong filter.
 
     Source: org.apache.kafka.image.ClientQuotasImage.describe.
     """
@@ -58,17 +70,22 @@ def describe_client_quotas(
 def _fits(entries: Mapping[str, str | None], component: FilterComponent) -> bool:
     if component.entity_type not in entries:
         return False
-    return component.match is Match.SPECIFIED or entries[component.entity_type] == component.name
+    return component.match == Match.SPECIFIED or entries[component.entity_type] == component.name
 
 
 def _check(wanted: QuotaFilter) -> None:
-    types = [component.entity_type for component in wanted.components]
+    seen: set[str] = set()
     for component in wanted.components:
-        if component.entity_type not in {"ip", "user", "client-id"}:
-            raise UsageError(f"A quota filter takes the types user, client-id and ip, not {component.entity_type!r}.")
-        if types.count(component.entity_type) > 1:
-            raise UsageError(f"A quota filter names the type {component.entity_type} more than once.")
-        if (component.match is Match.EXACT) != (component.name is not None):
-            raise UsageError(f"A quota filter names a {component.entity_type} if and only if it matches exactly that.")
-    if "ip" in types and len(types) > 1:
-        raise UsageError("A quota filter takes an ip, or a user and a client-id, not both.")
+        kind = component.entity_type
+        if kind in seen:
+            raise QuotaFilterError(f"A quota filter names the type {kind} more than once.")
+        seen.add(kind)
+        if kind not in {"ip", "user", "client-id"}:
+            reason = f"A quota filter takes the types user, client-id and ip, not {kind!r}."
+            raise QuotaFilterError(reason, ErrorCode.UNSUPPORTED_VERSION if kind else ErrorCode.INVALID_REQUEST)
+        if component.match not in {one.value for one in Match}:
+            raise QuotaFilterError(f"A quota filter has no match type {component.match}.")
+        if (component.match == Match.EXACT) != (component.name is not None):
+            raise QuotaFilterError(f"A quota filter names a {kind} if and only if it matches exactly that.")
+    if "ip" in seen and len(seen) > 1:
+        raise QuotaFilterError("A quota filter takes an ip, or a user and a client-id, not both.")

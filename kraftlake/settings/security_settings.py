@@ -14,9 +14,9 @@ SECURITY_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "connection.failed.authentication.delay.ms": ConfigKey("INT", "100", at_least(0), use=PLAIN_LISTENERS),
     "connections.max.reauth.ms": ConfigKey("LONG", "0", use=PLAIN_LISTENERS),
     "delegation.token.expiry.check.interval.ms": ConfigKey("LONG", "3600000", at_least(1), use=BY_CONTROLLERS),
-    "delegation.token.expiry.time.ms": ConfigKey("LONG", "86400000", at_least(1), use=PLAIN_LISTENERS),
-    "delegation.token.max.lifetime.ms": ConfigKey("LONG", "604800000", at_least(1), use=PLAIN_LISTENERS),
-    "delegation.token.secret.key": ConfigKey("PASSWORD", None, use=PLAIN_LISTENERS),
+    "delegation.token.expiry.time.ms": ConfigKey("LONG", "86400000", at_least(1), use=BY_CONTROLLERS),
+    "delegation.token.max.lifetime.ms": ConfigKey("LONG", "604800000", at_least(1), use=BY_CONTROLLERS),
+    "delegation.token.secret.key": ConfigKey("PASSWORD", None, use=BY_ALL_NODES),
     "listener.security.protocol.map": ConfigKey(
         "STRING",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",

@@ -17,9 +17,10 @@ from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.publisher.authorizer import is_in_range
 from kraftlake.publisher.client_quotas import ClientQuotas
 from kraftlake.publisher.cluster_view import cluster_of
+from kraftlake.publisher.credentials import describe_scram_credentials
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.publisher.metadata_responses import Node
-from kraftlake.publisher.quota_filter import FilterComponent, Match, QuotaFilter
+from kraftlake.publisher.quota_filter import FilterComponent, Match, QuotaFilter, describe_client_quotas
 from kraftlake.records import metadata_records as r
 from kraftlake.records.serde import ApiMessageAndVersion, encode_value
 from kraftlake.runtime.errors import UsageError
@@ -243,7 +244,7 @@ def ours_of(  # noqa: PLR0917
                 "error": int(answer.error),
                 "iterations": {str(mechanism): count for mechanism, count in answer.iterations.items()},
             }
-            for answer in cache.describe_scram_credentials(users)
+            for answer in describe_scram_credentials(cache.image.scram, users)
         },
     }
 
@@ -323,7 +324,7 @@ def of_listener(cache: MetadataCache, listener: str, topics: list[str], start: i
 def of_filter(cache: MetadataCache, wanted: dict[str, Any]) -> Any:
     parts = tuple(FilterComponent(kind, Match(match), name) for kind, match, name in wanted["components"])
     try:
-        found = cache.describe_client_quotas(QuotaFilter(parts, wanted["strict"]))
+        found = describe_client_quotas(cache.image.client_quotas, QuotaFilter(parts, wanted["strict"]))
     except UsageError:
         return "refused"
     entries = [{"entity": dict(e.entries), "values": dict(values.items())} for e, values in found.items()]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from kraftlake.publisher.credentials import CredentialProvider, DelegationTokenCache
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.publisher.credentials import CredentialProvider, DelegationTokenCache, describe_scram_credentials
 from kraftlake.records import metadata_records as r
 from tests.publisher.updates import cluster
 
@@ -44,3 +45,16 @@ def test_tokens_are_found_by_id_and_owner_until_they_expire() -> None:
     made.change(token("a", expires=150), r.RemoveDelegationTokenRecord(token_id="b"))
     assert cache.usable("a", 150) is not None
     assert cache.token("b") is None
+
+
+def test_credentials_are_described_without_keys() -> None:
+    image = cluster(credential("bob", 8192, 2), credential("alice"), credential("alice", 5000, 2)).image.scram
+    assert [(d.user, d.iterations) for d in describe_scram_credentials(image)] == [
+        ("alice", {1: 4096, 2: 5000}),
+        ("bob", {2: 8192}),
+    ]
+    answers = describe_scram_credentials(image, ["bob", "carol", "bob"])
+    assert [(d.user, d.error) for d in answers] == [
+        ("bob", ErrorCode.DUPLICATE_RESOURCE),
+        ("carol", ErrorCode.RESOURCE_NOT_FOUND),
+    ]

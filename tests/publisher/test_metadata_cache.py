@@ -7,16 +7,14 @@ from random import Random
 import pytest
 from structlog.testing import capture_logs
 
-from kraftlake.image.client_quotas_image import ClientQuotaEntity
 from kraftlake.image.topics.directory_id import LOST, UNASSIGNED
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.publisher.metadata_responses import Cursor, Node
-from kraftlake.publisher.quota_filter import FilterComponent, Match, QuotaFilter
 from kraftlake.records import metadata_records as r
 from kraftlake.records.schema import Message
 from kraftlake.records.uuid import Uuid
-from kraftlake.runtime.errors import UnwritableMetadataError, UsageError
+from kraftlake.runtime.errors import UnwritableMetadataError
 from tests.publisher.updates import DIRECTORY, Cluster, broker, cluster, topic_of
 from tests.replay.made_logs import uuid_of
 
@@ -160,71 +158,6 @@ def test_a_reader_that_holds_an_image_does_not_see_the_next_one() -> None:
     cache.update(made.image)
     assert before.topics.is_empty()
     assert cache.contains("foo")
-
-
-def quota(key: str, value: float, **entity: str | None) -> r.ClientQuotaRecord:
-    data = tuple(
-        r.EntityData(entity_type=kind.replace("_", "-"), entity_name=name) for kind, name in sorted(entity.items())
-    )
-    return r.ClientQuotaRecord(entity=data, key=key, value=value)
-
-
-def test_quotas_are_described_by_a_filter() -> None:
-    cache = cache_of(
-        quota("producer_byte_rate", 1, user="alice"),
-        quota("producer_byte_rate", 2, user=None),
-        quota("producer_byte_rate", 3, user="alice", client_id="app"),
-        quota("connection_creation_rate", 4, ip="10.0.0.1"),
-    )
-
-    def found(*components: FilterComponent, strict: bool = False) -> list[str]:
-        return [entity.text for entity in cache.describe_client_quotas(QuotaFilter(components, strict))]
-
-    alice = FilterComponent("user", Match.EXACT, "alice")
-    assert len(found()) == 4
-    assert found(strict=True) == []
-    assert found(alice) == ['{"client-id":"app","user":"alice"}', '{"user":"alice"}']
-    assert found(alice, strict=True) == ['{"user":"alice"}']
-    assert found(FilterComponent("user", Match.DEFAULT)) == ['{"user":null}']
-    assert len(found(FilterComponent("user", Match.SPECIFIED))) == 3
-    assert found(alice, FilterComponent("client-id", Match.SPECIFIED)) == ['{"client-id":"app","user":"alice"}']
-    described = cache.describe_client_quotas(QuotaFilter((FilterComponent("ip", Match.SPECIFIED),)))
-    (values,) = (dict(values.items()) for values in described.values())
-    assert values == {"connection_creation_rate": 4}
-    assert list(described) == [ClientQuotaEntity((("ip", "10.0.0.1"),))]
-
-
-@pytest.mark.parametrize(
-    "components",
-    [
-        (FilterComponent("host", Match.SPECIFIED),),
-        (FilterComponent("user", Match.EXACT),),
-        (FilterComponent("user", Match.DEFAULT, "alice"),),
-        (FilterComponent("user", Match.SPECIFIED), FilterComponent("user", Match.DEFAULT)),
-        (FilterComponent("user", Match.SPECIFIED), FilterComponent("ip", Match.SPECIFIED)),
-    ],
-)
-def test_a_contradictory_filter_is_refused(components: tuple[FilterComponent, ...]) -> None:
-    with pytest.raises(UsageError, match="quota filter"):
-        MetadataCache(1).describe_client_quotas(QuotaFilter(components))
-
-
-def test_credentials_are_described_without_keys() -> None:
-    def credential(user: str, mechanism: int, iterations: int) -> r.UserScramCredentialRecord:
-        return r.UserScramCredentialRecord(
-            name=user, mechanism=mechanism, salt=b"s", stored_key=b"k", server_key=b"k", iterations=iterations
-        )
-
-    cache = cache_of(credential("bob", 2, 8192), credential("alice", 1, 4096), credential("alice", 2, 5000))
-    assert [(d.user, d.iterations) for d in cache.describe_scram_credentials()] == [
-        ("alice", {1: 4096, 2: 5000}),
-        ("bob", {2: 8192}),
-    ]
-    answers = cache.describe_scram_credentials(["bob", "carol", "bob"])
-    assert [(d.user, d.error) for d in answers] == [
-        ("bob", ErrorCode.DUPLICATE_RESOURCE),
-        ("carol", ErrorCode.RESOURCE_NOT_FOUND),
-    ]
 
 
 def test_features_hold_the_metadata_version_and_kraft_version() -> None:

@@ -58,7 +58,7 @@ def create_delegation_token(
         max_timestamp=max_timestamp,
         expiry_timestamp=min(max_timestamp, state.now_ms + config.delegation_token_expiry_time_ms),
     )
-    return ControllerResult((token.to_record(),), CreatedToken(token=token, hmac=_hmac(key, token_id)), atomic=True)
+    return ControllerResult((token.to_record(),), CreatedToken(token=token, hmac=token.hmac(key)), atomic=True)
 
 
 def renew_delegation_token(
@@ -110,12 +110,8 @@ def _secret_key(state: ControllerState) -> str:
     return key
 
 
-def _hmac(key: str, token_id: str) -> bytes:
-    return hmac.digest(key.encode(), token_id.encode(), "sha512")
-
-
 def _is_expired(state: ControllerState, token: DelegationTokenData) -> bool:
-    return min(token.max_timestamp, token.expiry_timestamp) < state.now_ms
+    return token.last_timestamp < state.now_ms
 
 
 def _token(
@@ -123,12 +119,12 @@ def _token(
 ) -> DelegationTokenData:
     """Return the token with that HMAC; with `check_first` the principal is checked before the expiry time."""
     key = _secret_key(state)
-    tokens = state.image.delegation_tokens.tokens
-    found = [t for token_id, t in tokens.items() if hmac.compare_digest(_hmac(key, token_id), token_hmac)]
+    tokens = state.image.delegation_tokens.tokens.values()
+    found = [one for one in tokens if hmac.compare_digest(one.hmac(key), token_hmac)]
     if not found:
         raise ControllerApiError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "No delegation token has that HMAC.")
     (token,) = found
-    stranger = principal not in (token.owner, *token.renewers)
+    stranger = not token.is_of(principal)
     expired = not allow_expired and _is_expired(state, token)
     if stranger and (check_first or not expired):
         raise ControllerApiError(

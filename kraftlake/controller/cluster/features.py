@@ -29,6 +29,7 @@ METADATA_CHANGES = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 class UpgradeType(Enum):
     """The allowed direction of a change (FeatureUpdate.UpgradeType)."""
 
+    UNKNOWN = 0
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
     UNSAFE_DOWNGRADE = 3
@@ -69,6 +70,8 @@ def _update(
     state: ControllerState, name: str, update: FeatureUpdate, proposed: Mapping[str, int]
 ) -> list[ApiMessageAndVersion]:
     current = state.finalized_levels.get(name, 0)
+    if update.upgrade_type is UpgradeType.UNKNOWN:
+        raise _invalid(name, update, "that is asked for as none of an upgrade, a safe and an unsafe downgrade")
     if update.level < 0:
         raise _invalid(name, update, "a level can't be below 0")
     own = state.config.node_id, SUPPORTED.get(name, VersionRange(0, 0))

@@ -15,6 +15,7 @@ from kraftlake.server.listener_security import ListenerSecurity, listener_securi
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_reachable
 from kraftlake.server.node_connections import TO_CONTROLLERS, node_client
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
+from kraftlake.server.requests.tokens import SECRET_KEY
 
 
 @attrs.frozen(kw_only=True)
@@ -93,6 +94,9 @@ class ControllerServerConfig:
             ),
             unclean_leader_election_interval_ms=value("unclean.leader.election.interval.ms"),
             quorum_fetch_timeout_ms=max(1, value("controller.quorum.fetch.timeout.ms")),
+            delegation_token_secret_key=value(SECRET_KEY) or None,
+            delegation_token_max_lifetime_ms=value("delegation.token.max.lifetime.ms"),
+            delegation_token_expiry_time_ms=value("delegation.token.expiry.time.ms"),
             delegation_token_expiry_check_interval_ms=value("delegation.token.expiry.check.interval.ms"),
             static_configs=dict(self.settings.values),
         )

@@ -9,13 +9,11 @@ from typing import TypeAlias, TypeVar
 
 import attrs
 
-from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.controller.state import Command
 from kraftlake.image.endpoint import Endpoint
 from kraftlake.image.kafka_names import AclOperation
 from kraftlake.protocol.address import Address
-from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.server.controller.quorum_view import QuorumView
 from kraftlake.server.controller.replica_progress import ReplicaProgress
@@ -75,11 +73,7 @@ class ControllerNode:
 
     def check_cluster(self, request: Request, operation: AclOperation) -> None:
         """Refuse a request (CLUSTER_AUTHORIZATION_FAILED) if its peer may not perform the operation on the cluster."""
-        if not self.authorization.allows_on_cluster(request, operation):
-            raise ControllerApiError(
-                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-                f"{request.peer.principal} is not allowed {operation.name} on the cluster.",
-            )
+        self.authorization.check_cluster(request, operation)
 
     def run(self, command: Command[T], make: Callable[[T], R], *, timeout: timedelta | None = None) -> Future[R]:
         """Return the response that `make` makes of a command's result, once its records are durable.

@@ -39,7 +39,9 @@ from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.runtime.log import get_logger
 from kraftlake.runtime.metrics_address import MetricsAddress
 from kraftlake.server.broker.broker_config_handler import BrokerConfigHandler, reconfigure_listener
+from kraftlake.server.broker.serving.access import AccessHandlers
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
+from kraftlake.server.controller.access_handlers import ACCESS_HANDLERS
 from kraftlake.server.controller.broker_handlers import BROKER_HANDLERS
 from kraftlake.server.controller.config_handlers import CONFIG_HANDLERS
 from kraftlake.server.controller.controller_config import ControllerServerConfig
@@ -54,6 +56,7 @@ from kraftlake.server.controller.quorum_view import QuorumView
 from kraftlake.server.controller.registrar import Registrar
 from kraftlake.server.controller.replica_progress import ReplicaProgress
 from kraftlake.server.controller.served_log import ServedLog
+from kraftlake.server.controller.token_handlers import TOKEN_HANDLERS
 from kraftlake.server.controller.topic_handlers import TOPIC_HANDLERS
 from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.lake_upkeep import LakeUpkeep
@@ -61,6 +64,7 @@ from kraftlake.server.node_life import NodeLife
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler
 from kraftlake.server.requests.listener import RequestListener, end_points
+from kraftlake.server.requests.tokens import SECRET_KEY
 
 _POLL_SECONDS: Final = 0.005
 """The poll interval for the controller's own image; an active controller acts on a separate, up-to-date image."""
@@ -206,12 +210,18 @@ class ControllerServer(NodeLife):
 
     def _dispatcher_of(self, node: ControllerNode, served: ServedLog) -> Dispatcher:
         self.fetches = FetchHandlers(node, served)
-        commands = {**BROKER_HANDLERS, **TOPIC_HANDLERS, **CONFIG_HANDLERS, **PARTITION_HANDLERS, **QUORUM_HANDLERS}
+        commands = {
+            **BROKER_HANDLERS, **TOPIC_HANDLERS, **CONFIG_HANDLERS, **PARTITION_HANDLERS, **QUORUM_HANDLERS,
+            **ACCESS_HANDLERS, **TOKEN_HANDLERS,
+        }  # fmt: skip
+        access = AccessHandlers(node, self._config.settings.value(SECRET_KEY))
         handlers = {
             **{name: Handler(begin=partial(begin, node)) for name, begin in commands.items()},
             **self.fetches.handlers(),
             "envelope": envelope_handler(node, lambda: dispatcher),
             "describe_configs": Handler(begin=DescribeConfigsHandler(node, node)),
+            "describe_user_scram_credentials": Handler(begin=access.scram_credentials),
+            "describe_delegation_token": Handler(begin=access.tokens),
         }  # fmt: skip
         dispatcher = Dispatcher(handlers, features=node.view.features, tell=self._tell)
         return dispatcher

@@ -29,9 +29,11 @@ from kraftlake.server.requests.messages import UNREADABLE, api_of, response_in
 
 FORWARDED: Final = frozenset(
     {
-        "allocate_producer_ids", "alter_configs", "alter_partition_reassignments", "create_partitions",
-        "create_topics", "delete_topics", "describe_quorum", "elect_leaders", "incremental_alter_configs",
-        "list_partition_reassignments", "unregister_broker",
+        "allocate_producer_ids", "alter_client_quotas", "alter_configs", "alter_partition_reassignments",
+        "alter_user_scram_credentials", "create_acls", "create_delegation_token", "create_partitions",
+        "create_topics", "delete_acls", "delete_topics", "describe_quorum", "elect_leaders",
+        "expire_delegation_token", "incremental_alter_configs", "list_partition_reassignments",
+        "renew_delegation_token", "unregister_broker", "update_features",
     }
 )  # fmt: skip
 """The served APIs that brokers forward (ApiKeys.forwardable)."""

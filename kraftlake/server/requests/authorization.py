@@ -6,7 +6,9 @@ from typing import Final
 
 import attrs
 
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.image.kafka_names import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
+from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.authorizer import Action, StandardAuthorizer
 from kraftlake.server.requests.authorizer_log import AuthorizerLog
 from kraftlake.server.requests.dispatcher import Request
@@ -56,6 +58,14 @@ class Authorization:
     def allows_on_cluster(self, request: Request, operation: AclOperation, *, log_denied: bool = True) -> bool:
         """Whether the sender may perform the operation on the cluster. Raises and logs as `allows`."""
         return self.allows(request, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_denied=log_denied)
+
+    def check_cluster(self, request: Request, operation: AclOperation) -> None:
+        """Raise ControllerApiError(CLUSTER_AUTHORIZATION_FAILED) if the sender may not do that to the cluster."""
+        if not self.allows_on_cluster(request, operation):
+            raise ControllerApiError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                f"{request.peer.principal} is not allowed {operation.name} on the cluster.",
+            )
 
     def operations(self, request: Request, resource_type: ResourceType, name: str) -> int:
         """The operations on a topic or the cluster that are allowed to the sender, as a bit field; none is logged.

@@ -83,7 +83,7 @@ class Request:
     version: int
     client_id: str | None
     peer: Peer
-    body: Any
+    body: Any = attrs.field(repr=False)  # it may have secrets
     module: Any
     elements: int = attrs.field(repr=False)
     """The number of elements in the body's lists when the body was read."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import attrs
@@ -35,6 +36,10 @@ _LISTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "alter_partition_reassignments": (("topics", "responses"), ("partitions", "partitions")),
     "list_partition_reassignments": (("topics", "topics"), ("partition_indexes", "partitions")),
     "elect_leaders": (("topic_partitions", "replica_election_results"), ("partitions", "partition_result")),
+    "create_acls": (("creations", "results"),),
+    "delete_acls": (("filters", "filter_results"),),
+    "alter_client_quotas": (("entries", "entries"), ("entity", "entity")),
+    "describe_user_scram_credentials": (("users", "results"),),
 }
 """The lists of a request, the inner one last, each with the response's list that has one answer per element."""
 _OLD_NAMES: Final = {"topics": "topic_names", "partition_index": "partition"}
@@ -42,13 +47,23 @@ _OLD_NAMES: Final = {"topics": "topic_names", "partition_index": "partition"}
 _COPIED: Final = frozenset(
     {
         "name", "topic", "topic_id", "index", "partition", "partition_index", "partition_id", "resource_type",
-        "resource_name", "session_id", "allow_replication_factor_change",
+        "resource_name", "session_id", "allow_replication_factor_change", "entity_type", "entity_name",
     }
 )  # fmt: skip
 _UNKNOWN: Final = frozenset(
     {"base_offset", "controller_id", "high_watermark", "low_watermark", "node_id", "port", "producer_epoch"}
 )
 """Fields that are −1 if unknown."""
+_NO_TIME: Final = datetime.fromtimestamp(0, UTC) - timedelta(milliseconds=1)
+_OWN: Final[Mapping[str, Mapping[str, Any]]] = {
+    "describe_client_quotas": {"entries": None},
+    "create_delegation_token": {
+        "principal_type": "User", "principal_name": "ANONYMOUS", "token_requester_principal_type": "User",
+        "token_requester_principal_name": "ANONYMOUS", "issue_timestamp": _NO_TIME, "expiry_timestamp": _NO_TIME,
+        "max_timestamp": _NO_TIME,
+    },
+}  # fmt: skip
+"""The values of a response's fields that are others than the empty ones."""
 _WITHOUT_PARTITIONS: Final = 13
 """The first version of Fetch that has the error of the whole response only at its top."""
 
@@ -61,6 +76,8 @@ def error_response(asked: Any, error: ErrorCode, message: str | None = None, *, 
     name, version = api_key_map[asked.__api_key__], asked.__version__
     if name == "produce" and asked.acks == 0:
         return None
+    if name == "alter_user_scram_credentials":
+        return _of_users(asked, error, message)
     is_told_once = name == "fetch" and version >= _WITHOUT_PARTITIONS and not each_alone
     return _response(
         entity(name, version, EntityType.response),
@@ -69,7 +86,17 @@ def error_response(asked: Any, error: ErrorCode, message: str | None = None, *, 
         error,
         None if name == "delete_topics" else message,
         whole=ErrorCode.NONE if each_alone else error,
+        own=_OWN.get(name, {}),
     )
+
+
+def _of_users(asked: Any, error: ErrorCode, message: str | None) -> Any:
+    """Return the response to AlterUserScramCredentials: one error for each user, by name."""
+    kind = entity("alter_user_scram_credentials", asked.__version__, EntityType.response)
+    users = sorted({one.name for one in (*asked.deletions, *asked.upsertions)})
+    (result,) = (field.element for field in _fields(kind) if field.name == "results")
+    results = tuple(result(user=user, error_code=error, error_message=message) for user in users)
+    return kind(throttle_time=AT_ONCE, results=results)
 
 
 def _response(
@@ -80,10 +107,11 @@ def _response(
     message: str | None,
     *,
     whole: ErrorCode | None = None,
+    own: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """Return a response, or a part of one, to a request or a part of one.
 
-    `whole` is its error if that is a different one.
+    `whole` is its error if that is a different one; `own` are values of the API.
     """
     values: dict[str, Any] = {}
     list_asked, list_answered = lists[0] if lists else ("", "")
@@ -92,6 +120,8 @@ def _response(
         if name == list_answered:
             parts = _value(asked, list_asked) or ()
             values[name] = tuple(_response(field.element, one, lists[1:], error, message) for one in parts)
+        elif name in own:
+            values[name] = own[name]
         elif name == "error_code":
             values[name] = error if whole is None else whole
         elif name == "error_message":
@@ -146,4 +176,6 @@ def _nothing(hint: Any) -> Any:
         return ()
     if NoneType in kinds:
         return None
-    return next((kind() for kind in (bool, int, str) if isinstance(hint, type) and issubclass(hint, kind)), None)
+    if isinstance(hint, type) and issubclass(hint, datetime):
+        return datetime.fromtimestamp(0, UTC)
+    return next((kind() for kind in (bool, int, str, bytes) if isinstance(hint, type) and issubclass(hint, kind)), None)

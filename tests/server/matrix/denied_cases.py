@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
-from kraftlake.controller.access.acls import AclFilter, create_acls, delete_acls
-from kraftlake.image.acls_image import StandardAcl
 from tests.server.controller.wire_requests import principal
+from tests.server.matrix.access_cases import ACL, ACL_FILTER, quota_entry
 from tests.server.matrix.records import NEW_PRODUCER, await_producer_ids, fetched, good, produced
 from tests.server.matrix.sides import BROKERS, CONTROLLER, SUPER_USER, Side, Sides
 
-_TOPIC, _CLUSTER, _BROKER, _ANY = 2, 4, 4, 1
+_TOPIC, _CLUSTER, _BROKER = 2, 4, 4
 _LITERAL, _PREFIXED, _ALLOW = 3, 4, 3
 _ALL, _READ, _WRITE, _DESCRIBE, _CLUSTER_ACTION = 2, 3, 4, 8, 9
 _US = "User:ANONYMOUS"
@@ -36,7 +34,7 @@ def denied(sides: Sides, side: Side) -> None:
     for topic in _TOPICS:
         side.create(topic, [1, 2], [1, 3])
     await_producer_ids(side)
-    with _acls(sides, side):
+    with _acls(side):
         for api, cases in (_of_topics(side) | _of_the_cluster(side)).items():
             for version in sides.versions(api):
                 for label, values in cases.items():
@@ -133,44 +131,43 @@ def _of_the_cluster(side: Side) -> Mapping[str, Mapping[str, dict[str, Any]]]:
         "describe_log_dirs": {"all": {"topics": [{"topic": name, "partitions": (0,)} for name in _TOPICS]}},
         "init_producer_id": {"idempotent": NEW_PRODUCER},
         "unregister_broker": {"9": {"broker_id": 9}},
+        "describe_acls": {"all": ACL_FILTER},
+        "create_acls": {"two": {"creations": [ACL, ACL]}},
+        "delete_acls": {"two": {"filters": [ACL_FILTER, ACL_FILTER]}},
+        "describe_client_quotas": {"all": {"components": [], "strict": False}},
+        "alter_client_quotas": {"two": {"entries": [quota_entry([("user", "a")], [("bytes", 1.0)])] * 2}},
+        "describe_user_scram_credentials": {"all": {"users": []}, "one": {"users": [{"name": "a"}]}},
+        "alter_user_scram_credentials": {
+            "of two": {
+                "deletions": [{"name": name, "mechanism": 1} for name in ("bob", "alice")],
+                "upsertions": [
+                    {"name": "bob", "mechanism": 2, "iterations": 4096, "salt": b"s", "salted_password": b"p"}
+                ],
+            }
+        },
+        "update_features": {
+            "one": {"feature_updates": [{"feature": "group.version", "max_version_level": 1}], "timeout": 30_000}
+        },
     }  # fmt: skip
 
 
 @contextmanager
-def _acls(sides: Sides, side: Side) -> Iterator[None]:
+def _acls(side: Side) -> Iterator[None]:
     """The ACLs, from when all nodes know them until none does."""
-    acls = [
-        StandardAcl(
-            resource_type=kind, resource_name=name, pattern_type=pattern, principal=user, host="*",
-            operation=operation, permission_type=_ALLOW,
-        )
+    creations = [
+        {
+            "resource_type": kind, "resource_name": name, "resource_pattern_type": pattern, "principal": user,
+            "host": "*", "operation": operation, "permission_type": _ALLOW,
+        }
         for kind, name, pattern, user, operation in _ACLS
     ]  # fmt: skip
-    if side is sides.ours:
-        sides.submit(partial(create_acls, acls=acls))
-    else:
-        creations = [
-            {
-                "resource_type": one.resource_type, "resource_name": one.resource_name, "host": one.host,
-                "resource_pattern_type": one.pattern_type, "principal": one.principal, "operation": one.operation,
-                "permission_type": one.permission_type,
-            }
-            for one in acls
-        ]  # fmt: skip
-        _as_super_user(side, "create_acls", creations=creations)
+    _as_super_user(side, "create_acls", creations=creations)
     try:
         _await_denied(side, denied=True)
         yield
     finally:
-        if side is sides.ours:
-            sides.submit(partial(delete_acls, filters=[AclFilter()]))
-        else:
-            every = {"resource_type_filter": _ANY, "pattern_type_filter": _ANY, "operation": _ANY}
-            _as_super_user(side, "delete_acls", filters=[{**every, "permission_type": _ANY} | _OF_ANY])
+        _as_super_user(side, "delete_acls", filters=[ACL_FILTER])
         _await_denied(side, denied=False)
-
-
-_OF_ANY = dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
 
 
 def _as_super_user(side: Side, api: str, **values: Any) -> None:

@@ -11,13 +11,11 @@ from uuid import UUID
 
 import attrs
 
-from kraftlake.controller.result import ControllerResult
-from kraftlake.controller.state import ControllerState
 from tests.kafka_node import SMALL_NODE, started_nodes
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.matrix.answers import Normalizer
 from tests.server.matrix.wire import CLOSED, Wire, frame_of, known_versions
-from tests.waiting import PATIENCE, wait_for
+from tests.waiting import wait_for
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 BROKERS, CONTROLLER = (1, 2, 3), 101
@@ -32,6 +30,7 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "auto.create.topics.enable": "false",
     "broker.heartbeat.interval.ms": "300",
+    "delegation.token.secret.key": "a key of the matrix",
     "log.index.size.max.bytes": "10485760",
     "log.initial.task.delay.ms": "500",
     "log.retention.check.interval.ms": "500",
@@ -202,8 +201,6 @@ class Sides:
 
     ours: Side
     theirs: Side
-    submit: Callable[[Callable[[ControllerState], ControllerResult[Any]]], None]
-    """Have our controller do what clients of ours can't ask for."""
 
     def versions(self, api: str, node: int = 1) -> list[int]:
         """The versions of an API that both clusters and kio have; in the quick run the first and the last one."""
@@ -245,5 +242,4 @@ def started_sides(folder: Path) -> Iterator[Sides]:
         theirs = Side("theirs", their_ports | {CONTROLLER: nodes[CONTROLLER].controller_port}, their_logs)
         for side in (ours, theirs):
             stack.callback(side.close)
-        controller = cluster.members[CONTROLLER].server.node.controller
-        yield Sides(ours, theirs, lambda command: controller.submit(command).result(PATIENCE))
+        yield Sides(ours, theirs)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.interop.kafka_tools import KafkaTools
 from tests.server.matrix import (
+    access_cases,
     admin_cases,
     batch_cases,
     data_cases,
@@ -39,6 +40,7 @@ _CASES = (
     *data_cases.CASES,
     *fetch_cases.CASES,
     *admin_cases.CASES,
+    *access_cases.CASES,
     *limit_cases.CASES,
     *denied_cases.CASES,
 )

@@ -29,6 +29,8 @@ WHOLE = (
     "init_producer_id", "describe_cluster", "describe_log_dirs", "find_coordinator", "list_partition_reassignments",
     "describe_quorum", "unregister_broker", "broker_registration", "broker_heartbeat", "alter_partition",
     "assign_replicas_to_dirs", "allocate_producer_ids", "fetch_snapshot", "controller_registration", "envelope",
+    "describe_acls", "describe_client_quotas", "update_features", "renew_delegation_token", "expire_delegation_token",
+    "describe_delegation_token",
 )  # fmt: skip
 SERVED = {"find_coordinator": range(1)}
 NOT_TOLD = {("describe_log_dirs", 1), ("describe_log_dirs", 2)}
@@ -51,7 +53,7 @@ def value_of(hint: Any) -> Any:
         return made(hint)
     if issubclass(hint, timedelta):
         return AT_ONCE
-    values = {bool: False, int: 5, str: "foo", bytes: b"foo"}
+    values = {bool: False, int: 5, float: 5.0, str: "foo", bytes: b"foo"}
     return next(value for kind, value in values.items() if issubclass(hint, kind))
 
 
@@ -83,6 +85,48 @@ def test_what_was_named_is_answered_with_the_error(name: str, version: int) -> N
     identity = {"index", "partition", "partition_index", "partition_id"} if NAMED[name] else {"name", "resource_name"}
     (value,) = [getattr(named[0], each) for each in identity if hasattr(named[0], each)]
     assert value == (5 if NAMED[name] else "foo")
+
+
+ENTRIES = {
+    "create_acls": ("creations", "results"), "delete_acls": ("filters", "filter_results"),
+    "alter_client_quotas": ("entries", "entries"), "describe_user_scram_credentials": ("users", "results"),
+}  # fmt: skip
+"""The APIs that answer each entry, and the lists of entries and of answers."""
+
+
+@pytest.mark.parametrize(("name", "version"), [(name, one) for name in ENTRIES for one in versions_of(name)])
+def test_each_entry_is_answered_with_the_error(name: str, version: int) -> None:
+    asked = made(entity(name, version, EntityType.request))
+    entries, answers = ENTRIES[name]
+    asked = replace(asked, **{entries: getattr(asked, entries) * 2})
+    response = error_response(asked, ErrorCode.SECURITY_DISABLED, "why")
+    assert response is not None
+    assert response_in(frame_of(asked), encoded(7, response, flexible_header=response.__flexible__)) == response
+    told = getattr(response, answers)
+    assert [(one.error_code, one.error_message) for one in told] == [(ErrorCode.SECURITY_DISABLED, "why")] * 2
+    if name == "alter_client_quotas":
+        assert [(part.entity_type, part.entity_name) for part in told[0].entity] == [("foo", "foo")]
+
+
+def test_each_user_of_changed_credentials_is_answered_once() -> None:
+    asked = made(entity("alter_user_scram_credentials", 0, EntityType.request))
+    deletions = (*asked.deletions, replace(asked.deletions[0], name="bar"))
+    response = error_response(replace(asked, deletions=deletions), ErrorCode.REQUEST_TIMED_OUT, "why")
+    assert response is not None
+    assert [(one.user, one.error_code, one.error_message) for one in response.results] == [
+        (user, ErrorCode.REQUEST_TIMED_OUT, "why") for user in ("bar", "foo")
+    ]
+
+
+@pytest.mark.parametrize("version", versions_of("create_delegation_token"))
+def test_a_token_that_is_not_created_has_no_times(version: int) -> None:
+    asked = made(entity("create_delegation_token", version, EntityType.request))
+    response = error_response(asked, ErrorCode.NOT_CONTROLLER, "why")
+    assert response is not None
+    answer = encoded(7, response, flexible_header=response.__flexible__)
+    assert answer.count(b"\xff" * 8) == 3
+    found = response_in(frame_of(asked), answer)
+    assert (found.error_code, found.principal_name, found.hmac) == (ErrorCode.NOT_CONTROLLER, "ANONYMOUS", b"")
 
 
 def test_a_list_of_plain_numbers_is_answered_one_by_one() -> None:

@@ -13,6 +13,7 @@ from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
 from kraftlake.replica_manager.requests.request_server import RequestServer
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.directories import describe_log_dirs
+from kraftlake.server.broker.serving.access import AccessHandlers, TokenForwarding
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
 from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
 from kraftlake.server.broker.serving.context import ServingContext
@@ -24,6 +25,7 @@ from kraftlake.server.broker.serving.produce import ProduceHandler
 from kraftlake.server.broker.serving.producer_ids import InitProducerIdHandler, ProducerIdManager
 from kraftlake.server.broker.serving.topic_creation import AutoTopicCreation
 from kraftlake.server.requests.dispatcher import Answering, Handler, Request
+from kraftlake.server.requests.tokens import SECRET_KEY
 
 _VERSIONS: Final = {"init_producer_id": range(6), "find_coordinator": range(1)}
 """The served versions of APIs of which kio knows more.
@@ -33,7 +35,8 @@ FindCoordinator is served.
 """
 _FORWARDED: Final = (
     "create_topics", "delete_topics", "create_partitions", "alter_partition_reassignments",
-    "list_partition_reassignments", "elect_leaders", "describe_quorum", "unregister_broker",
+    "list_partition_reassignments", "elect_leaders", "describe_quorum", "unregister_broker", "create_acls",
+    "delete_acls", "alter_client_quotas", "alter_user_scram_credentials", "update_features",
 )  # fmt: skip
 
 
@@ -70,6 +73,8 @@ def broker_handlers(
 
     metadata = MetadataHandler(context, creation, most_partitions=config.value("max.request.partition.size.limit"))
     offsets = OffsetsHandler(context, server)
+    access = AccessHandlers(context, config.value(SECRET_KEY))
+    tokens = TokenForwarding(context, forwarding)
     handlers: dict[str, Callable[[Request], Answering]] = {
         "produce": ProduceHandler(context, server),
         "fetch": FetchHandler(
@@ -88,6 +93,12 @@ def broker_handlers(
         **dict.fromkeys(
             ("alter_configs", "incremental_alter_configs"), ConfigChangesHandler(context, config, forwarding)
         ),
+        "describe_acls": access.acls,
+        "describe_client_quotas": access.client_quotas,
+        "describe_user_scram_credentials": access.scram_credentials,
+        "create_delegation_token": tokens.create,
+        "describe_delegation_token": access.tokens,
+        **dict.fromkeys(("renew_delegation_token", "expire_delegation_token"), tokens.change),
         **dict.fromkeys(_FORWARDED, forwarding),
     }
     return {name: Handler(begin=handle, versions=_VERSIONS.get(name)) for name, handle in handlers.items()}

@@ -19,6 +19,7 @@ from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import MAX_RESPONSE_BYTES
 from kraftlake.protocol.node_error import ClosedConnectionError, NodeError, NotListeningError, SilentNodeError
 from kraftlake.server.listener_security import PLAINTEXT, ListenerSecurity
+from kraftlake.server.requests.authentication_counts import AuthenticationCounts
 from kraftlake.server.requests.dispatcher import Peer
 from simulator import threads
 from simulator.scheduler import FOREVER, MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active
@@ -57,7 +58,10 @@ class VirtualListener:
         *,
         limits: Any = None,
         security: ListenerSecurity = PLAINTEXT,
+        users: Any = None,
+        clock: Any = None,
     ) -> None:
+        self.authentications = AuthenticationCounts()
         self.name, self.address, self._handle = name, Address(host, port), handle
         self.security = security
         self._threads = min(_IO_THREADS, getattr(limits, "num_io_threads", _IO_THREADS))

@@ -20,6 +20,7 @@ from kraftlake.server.follow_doctor import register_doctor
 from kraftlake.server.follow_metrics import register_metrics
 from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.observed_lake import TableUpdates, register_updates
+from kraftlake.server.requests.authentication_counts import register_authentications
 from kraftlake.spark_jobs.replay_listener import StreamMetrics
 
 
@@ -88,6 +89,11 @@ FAMILIES = (
         register=lambda r: register_updates(r, TableUpdates()),
     ),
     MetricsFamily(title="Streams of Spark", served_by="`kraftlake spark JOB --metrics`", register=StreamMetrics),
+    MetricsFamily(
+        title="Logins at listeners",
+        served_by="`kraftlake broker` and `controller`, by listener",
+        register=lambda registry: register_authentications(registry, dict),
+    ),
     MetricsFamily(title="Controllers", served_by="`kraftlake controller`", register=_register_controller),
     MetricsFamily(title="Brokers", served_by="`kraftlake broker`", register=_register_broker),
     MetricsFamily(title="Clusters of processes", served_by="`kraftlake cluster up`", register=_register_cluster),

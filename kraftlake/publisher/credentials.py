@@ -59,6 +59,8 @@ class CredentialProvider(MetadataPublisher):
 
     def __init__(self) -> None:
         self._image = ScramImage.EMPTY
+        self.is_loaded = False
+        """Whether the credentials of an image are known."""
 
     def credential(self, mechanism: int, user: str) -> ScramCredentialData | None:
         """The credential of a user; None if the user has none of that mechanism."""
@@ -67,7 +69,12 @@ class CredentialProvider(MetadataPublisher):
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Store the credentials of the image."""
-        self._image = new_image.scram
+        self.load(new_image)
+
+    def load(self, image: MetadataImage) -> None:
+        """Store the credentials of an image."""
+        self._image = image.scram
+        self.is_loaded = True
 
 
 class DelegationTokenCache(MetadataPublisher):
@@ -99,4 +106,8 @@ class DelegationTokenCache(MetadataPublisher):
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Store the tokens of the image."""
-        self._image = new_image.delegation_tokens
+        self.load(new_image)
+
+    def load(self, image: MetadataImage) -> None:
+        """Store the tokens of an image."""
+        self._image = image.delegation_tokens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
@@ -13,7 +13,9 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.health import Health
 from kraftlake.runtime.metrics import MetricsRegistry
 from kraftlake.runtime.metrics_address import MetricsAddress
+from kraftlake.server.requests.authentication_counts import register_authentications
 from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Respond
+from kraftlake.server.requests.listener import RequestListener
 
 
 class NodeEndedError(KraftlakeError):
@@ -47,6 +49,9 @@ class NodeLife(ABC):
         """The reason why the node ends unasked."""
         self.dispatcher: Dispatcher | None = None
         self.registry = MetricsRegistry()
+        self.listeners: Sequence[RequestListener] = ()
+        """The listeners for requests."""
+        register_authentications(self.registry, lambda: {one.name: one.authentications for one in self.listeners})
         self._metrics = metrics
 
     @abstractmethod

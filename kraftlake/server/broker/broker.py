@@ -24,6 +24,7 @@ from kraftlake.publisher.metadata_cache import MetadataCache
 from kraftlake.records.metadata_records import BrokerEndpoint, BrokerFeature
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.loader.metadata_loader import MetadataLoader
+from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.replica_manager.alter_partition_manager import BatchingAlterPartitionManager
 from kraftlake.replica_manager.assignments_manager import AssignmentsManager
 from kraftlake.replica_manager.broker_context import BrokerContext
@@ -85,8 +86,8 @@ class Broker:
     """The lifecycle, the metadata feed, the logs and the replica manager of one broker, from `start` to `close`.
 
     `to_brokers` and `to_controllers` make the connections to other nodes; `controllers` returns the addresses at which
-    the active controller is searched. `end` gets the reason if the broker
-    has to end without a request to stop. The constructor raises as `open_log_manager`.
+    the active controller is searched. `followers` follow the image besides. `end` gets the reason if the broker has to
+    end without a request to stop. The constructor raises as `open_log_manager`.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Broker:
         listeners: Mapping[str, Endpoint],
         to_brokers: NodeConnector,
         to_controllers: NodeConnector,
+        followers: Sequence[MetadataPublisher] = (),
         feed: MetadataFeed | LakeMetadataFeed,
         controllers: Callable[[], Sequence[Address]],
         clock: Clock,
@@ -119,6 +121,7 @@ class Broker:
         self.cluster_id = cluster_id
         self._controllers = controllers
         self._to_brokers, self._to_controllers = to_brokers, to_controllers
+        self._followers = followers
         self.loader = MetadataLoader(clock=clock, fault_handler=self._faults, high_watermark=self._feed.high_watermark)
 
         registration = BrokerRegistrationRequest(
@@ -261,6 +264,7 @@ class Broker:
             followers=(
                 DynamicConfigPublisher(broker_id, handlers, self._faults),
                 BrokerRegistrationTracker(broker_id, self.lifecycle.resend_registration),
+                *self._followers,
                 *(() if self.authorizer is None else (self.authorizer,)),
             ),
         )

@@ -7,15 +7,18 @@ from typing import TypeAlias
 
 import attrs
 
+from kraftlake.protocol.security_protocol import SecurityProtocol
 from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig
 from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
 from kraftlake.replica_manager.logs.memory_log import MemoryLogManager
 from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
+from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.log import get_logger
 from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, log_defaults
 from kraftlake.server.broker.log_cleaning import CleaningThreads, cleaner_config
 from kraftlake.server.broker.reconfigurations import problem_of_settings
+from kraftlake.server.listener_security import listener_security
 from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.requests.listener import RequestListener
 from kraftlake.server.requests.listener_limits import listener_limits
@@ -91,8 +94,17 @@ def reconfigure_replicas(manager: ReplicaManager) -> Reconfigure:
     return reconfigure
 
 
-def reconfigure_listener(listener: RequestListener) -> Reconfigure:
-    """Return a function that applies the limits of new connections."""
-    return lambda settings: listener.limit(
-        listener_limits(NodeSettings(values=settings.effective.values), listener.name)
-    )
+def reconfigure_listener(listener: RequestListener, *, of_controller: bool = False) -> Reconfigure:
+    """Return a function that applies the limits and the security of new connections; stores are read anew."""
+
+    def reconfigure(settings: DynamicBrokerConfig) -> None:
+        node = NodeSettings(values=settings.effective.values)
+        listener.limit(listener_limits(node, listener.name))
+        if listener.security.protocol is SecurityProtocol.PLAINTEXT:
+            return
+        try:
+            listener.secure(listener_security(node, listener.name, of_controller=of_controller))
+        except UsageError as fault:
+            _log.error("configs_ignored", listener=listener.name, why=str(fault))
+
+    return reconfigure

@@ -29,6 +29,8 @@ from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allo
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures
 from kraftlake.server.requests.listener import RequestListener, end_points
+from kraftlake.server.requests.login_users import LoginUsers
+from kraftlake.server.requests.tokens import SECRET_KEY
 
 _FORWARDING_MS: Final = 60_000
 """The maximum time a client's request waits for an active controller. Source: kafka.server.BrokerServer."""
@@ -54,10 +56,12 @@ class BrokerServer(BrokerLife):
         self._lake = config.lake
         self.broker: Broker | None = None
         """The broker; None before its creation."""
+        self.users = LoginUsers(config.value(SECRET_KEY))
+        """The users who can log in."""
         self.listeners = [
             RequestListener(
                 one.name, one.host, one.port, self._handle, limits=config.limits(one.name),
-                security=config.security(one.name),
+                security=config.security(one.name), users=self.users, clock=self._clock,
             )
             for one in config.listeners
         ]  # fmt: skip
@@ -76,7 +80,7 @@ class BrokerServer(BrokerLife):
         feed = LakeMetadataFeed(log, self._clock, self.end, listener=config.controller_listener)
         broker = Broker(
             config, cluster_id=log.cluster_id or "", listeners=end_points(config.advertised, self.listeners),
-            to_brokers=self._to_brokers, to_controllers=self._to_controllers,
+            followers=self.users.publishers, to_brokers=self._to_brokers, to_controllers=self._to_controllers,
             feed=feed, controllers=feed.controllers, clock=self._clock, end=self.end,
         )  # fmt: skip
         closing.callback(broker.close)

@@ -63,7 +63,9 @@ from kraftlake.server.lake_upkeep import LakeUpkeep
 from kraftlake.server.node_life import NodeLife
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler
+from kraftlake.server.requests.handlers import SASL_HANDLERS
 from kraftlake.server.requests.listener import RequestListener, end_points
+from kraftlake.server.requests.login_users import LoginUsers
 from kraftlake.server.requests.tokens import SECRET_KEY
 
 _POLL_SECONDS: Final = 0.005
@@ -96,6 +98,8 @@ class ControllerServer(NodeLife):
         self._faults = LoggingFaultHandler("controller")
         self.node: ControllerNode | None = None
         """The controller's parts; None before the start."""
+        self.users = LoginUsers(config.settings.value(SECRET_KEY))
+        """The users who can log in."""
         self.listeners = [
             RequestListener(
                 one.name,
@@ -104,6 +108,8 @@ class ControllerServer(NodeLife):
                 self._handle,
                 limits=config.limits(one.name),
                 security=config.security(one.name),
+                users=self.users,
+                clock=self._clock,
             )
             for one in config.listeners
         ]
@@ -174,14 +180,20 @@ class ControllerServer(NodeLife):
         feed = LakeFeed(
             MetadataLog.open(config.lake), self._clock, self._faults, poll=_POLL_SECONDS, idle_poll=_IDLE_POLL_SECONDS
         )
-        limits = map(reconfigure_listener, self.listeners)
+        limits = (reconfigure_listener(one, of_controller=True) for one in self.listeners)
         settings = DynamicConfigPublisher(
             config.node_id, {ConfigType.BROKER: BrokerConfigHandler(node.static_settings, *limits)}, self._faults
         )
         loader = self._loader(
             node,
             feed,
-            [view, IgnoredConfigsPublisher(config.node_id), settings, *([] if authorizer is None else [authorizer])],
+            [
+                view,
+                IgnoredConfigsPublisher(config.node_id),
+                settings,
+                *self.users.publishers,
+                *([] if authorizer is None else [authorizer]),
+            ],
         )
         stack.callback(loader.close)
         removal = LakeUpkeep(config.lake, clock=self._clock)
@@ -218,6 +230,7 @@ class ControllerServer(NodeLife):
         handlers = {
             **{name: Handler(begin=partial(begin, node)) for name, begin in commands.items()},
             **self.fetches.handlers(),
+            **SASL_HANDLERS,
             "envelope": envelope_handler(node, lambda: dispatcher),
             "describe_configs": Handler(begin=DescribeConfigsHandler(node, node)),
             "describe_user_scram_credentials": Handler(begin=access.scram_credentials),

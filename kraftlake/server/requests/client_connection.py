@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,9 +13,7 @@ from kraftlake.runtime.log import get_logger
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.frame_buffer import LENGTH, FrameBuffer
-from kraftlake.server.requests.guest import Guest
 from kraftlake.server.requests.request_queue import RequestQueue
-from kraftlake.server.requests.tls_session import TlsSession
 
 
 class ClientConnection(asyncio.Protocol):
@@ -38,11 +35,8 @@ class ClientConnection(asyncio.Protocol):
         *,
         loop: asyncio.AbstractEventLoop,
         ended: Callable[[ClientConnection], None],
-        guest: Guest | None = None,
     ) -> None:
         self.peer = peer
-        self._guest = guest
-        self._tls = None if guest is None else guest.tls
         self._client = client
         self._frames = frames
         self._queue = queue
@@ -73,56 +67,8 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Process received data."""
-        if self._guest is not None and self._tls is not None:
-            if not self._tls.is_established:
-                self._pause()
-                self._guest.door.later(partial(self._decrypt, self._guest, self._tls, data))
-                return
-            self._decrypt(self._guest, self._tls, data)
-            return
         self._frames.add(data)
         self._proceed()
-
-    def _pause(self) -> None:
-        if self._transport is not None:
-            self._transport.pause_reading()
-
-    def _decrypt(self, guest: Guest, tls: TlsSession, data: bytes) -> None:
-        """Take TLS bytes; the handshake's are answered here, and its end decides who the client is."""
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        was_established = tls.is_established
-        try:
-            with self._lock:
-                self._frames.add(tls.decrypted(data))
-        except ssl.SSLError as fault:
-            get_logger(__name__).info(
-                "tls_failed", cause=fault.reason, host=self.peer.host, listener=self.peer.listener
-            )
-            if not was_established:
-                guest.tls_failed()
-                transport.write(tls.outgoing())
-            transport.close()
-            return
-        if not was_established:
-            transport.write(tls.outgoing())
-            transport.resume_reading()
-            if tls.is_established:
-                self._welcome(guest)
-        if tls.is_over:
-            transport.close()
-        elif tls.is_established:
-            self._proceed()
-
-    def _welcome(self, guest: Guest) -> None:
-        """Take the client's requests from now on, or end a connection that may not send any."""
-        peer = guest.named(self.peer)
-        if peer is None:
-            self.close()
-        else:
-            self.peer = peer
-            guest.door.leave(self.abort)
 
     def resume_writing(self) -> None:
         """Continue when the client has read all of an answer."""
@@ -143,9 +89,6 @@ class ClientConnection(asyncio.Protocol):
     def close(self) -> None:
         """Send the finished answers, and close the connection."""
         if self._transport is not None:
-            if self._tls is not None and not self._transport.is_closing():
-                with self._lock:
-                    self._transport.write(self._tls.farewell())
             self._transport.close()
 
     def abort(self) -> None:
@@ -204,6 +147,9 @@ class ClientConnection(asyncio.Protocol):
             self._wakes_loop = self._frames.size > 0 or not transport.is_reading()
         self._used = self._loop.time()
         self._buffered.hold(self.abort, 0)  # what is held from here on is of the next request
+        self._put(frame)
+
+    def _put(self, frame: bytes) -> None:
         self._queue.put(frame, self.peer, partial(self._respond, self._number))
 
     def _hold(self) -> None:
@@ -225,14 +171,16 @@ class ClientConnection(asyncio.Protocol):
 
     def _sent_at_once(self, answer: bytes) -> bytes:
         """Send the part of an answer that the system accepts; returns the rest."""
-        head = LENGTH.pack(len(answer))
-        if self._tls is not None:
-            head, answer = self._tls.encrypted(head, answer), b""
+        head, answer = self._wire(answer)
         try:
             sent = self._client.sendmsg([head, answer])
         except OSError:  # there is no room, or the loop will find that the connection is broken
             sent = 0
         return head[sent:] + answer[max(sent - len(head), 0) :]
+
+    def _wire(self, answer: bytes) -> tuple[bytes, bytes]:
+        """Return the bytes that carry an answer to the client, in two parts."""
+        return LENGTH.pack(len(answer)), answer
 
     def _go_on(self, left: bytes | None) -> None:
         """Send the rest of an answer, and take the next request; None closes the connection."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ssl
 
 from kraftlake.protocol.tls import server_context
-from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.clock import Clock, SystemClock
 from kraftlake.server.listener_security import PLAINTEXT, ListenerSecurity
 from kraftlake.server.requests.authentication_counts import AuthenticationCounts
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.doorway import Doorway
-from kraftlake.server.requests.guest import Guest
+from kraftlake.server.requests.guest import Guest, Host
+from kraftlake.server.requests.login_users import LoginUsers
+from kraftlake.server.requests.request_queue import Handle
 
 
 class Entrance:
@@ -19,16 +21,25 @@ class Entrance:
     `secure` may be called by any thread, the other methods by that of the listener's loop.
     """
 
-    def __init__(self, listener: str, security: ListenerSecurity = PLAINTEXT) -> None:
+    def __init__(
+        self,
+        listener: str,
+        handle: Handle,
+        security: ListenerSecurity = PLAINTEXT,
+        *,
+        users: LoginUsers | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.listener = listener
         """The name of the listener."""
         self.counts = AuthenticationCounts()
+        self._handle = handle
+        self._users = users or LoginUsers()
+        self._clock = clock or SystemClock()
         self.secure(security)
 
     def secure(self, security: ListenerSecurity) -> None:
         """Apply other security to new connections, with stores that are read anew. Raises UsageError."""
-        if security.sasl is not None:
-            raise UsageError(f"{self.listener} is a listener for {security.protocol.name}: logins are not served.")
         tls = security.tls
         self._context: ssl.SSLContext | None = None if tls is None else server_context(tls.stores, tls.client_auth)
         self.security = security
@@ -42,6 +53,17 @@ class Entrance:
         """The client of a new connection, not authenticated yet."""
         return Peer(listener=self.listener, host=host, security_protocol=self.security.protocol)
 
-    def guest(self, door: Doorway) -> Guest:
-        """The state of a new connection."""
-        return Guest(self.security, self._context, self.counts, door)
+    def guest(self, door: Doorway, peer: Peer) -> Guest:
+        """The state of a new connection of a client."""
+        return Guest(
+            Host(
+                security=self.security, context=self._context, counts=self.counts, door=door, users=self._users,
+                clock=self._clock, versions=lambda frame: self._answered(frame, peer),
+            )
+        )  # fmt: skip
+
+    def _answered(self, frame: bytes, peer: Peer) -> bytes | None:
+        """Return the node's answer to ApiVersions, which it gives at once."""
+        answers: list[bytes | None] = []
+        self._handle(frame, peer, answers.append)
+        return answers[0] if answers else None

@@ -17,7 +17,8 @@ class FrameBuffer:
     """
 
     def __init__(self, *, longest: int) -> None:
-        self._longest = longest
+        self.longest = longest
+        """The longest frame that is taken."""
         self._chunks: list[bytes] = []
         self._start = 0
         """The start of the next frame in the first chunk."""
@@ -45,7 +46,7 @@ class FrameBuffer:
             self._chunks[:2] = [self._chunks[0][self._start :] + self._chunks[1]]
             self._start = 0
         (size,) = LENGTH.unpack_from(self._chunks[0], self._start)
-        if not 0 <= size <= self._longest:
+        if not 0 <= size <= self.longest:
             raise ValueError(f"a message of {size} bytes")
         if self.size < LENGTH.size + size:
             return None

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kio.static.constants import EntityType
 
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.server.requests.dispatcher import Request
+from kraftlake.server.requests.dispatcher import Handler, Request
 from kraftlake.server.requests.messages import AT_ONCE, entity, of_version
 
 T = TypeVar("T")
@@ -24,6 +24,18 @@ def response_to(request: Request, **values: Any) -> Any:
     """Return a response of the request's version, with the values that this version has; nothing is throttled."""
     kind = entity(request.name, request.version, EntityType.response)
     return of_version(kind, **{"throttle_time": AT_ONCE, "error_code": ErrorCode.NONE, **values})
+
+
+def _too_late(request: Request) -> Any:
+    """Refuse a login within a session, or on a listener without logins; a login anew does not come here."""
+    return response_to(
+        request, error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=(), auth_bytes=b"",
+        error_message="There is no login to be made on this connection now.",
+    )  # fmt: skip
+
+
+SASL_HANDLERS: Final = {name: Handler(begin=_too_late) for name in ("sasl_handshake", "sasl_authenticate")}
+"""The handlers of requests for a login where there is none to be made. Source: KafkaApis.handleSaslHandshakeRequest."""
 
 
 def then(future: Future[T], make: Callable[[T], R], *, refused: Callable[[], R] | None = None) -> Future[R]:

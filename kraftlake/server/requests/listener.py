@@ -8,9 +8,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from kraftlake.image.endpoint import Endpoint
+from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.log import get_logger
 from kraftlake.server.listener_security import PLAINTEXT, ListenerSecurity
@@ -22,7 +24,9 @@ from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.doorway import Doorway
 from kraftlake.server.requests.entrance import Entrance
 from kraftlake.server.requests.frame_buffer import FrameBuffer
+from kraftlake.server.requests.guarded_connection import GuardedConnection
 from kraftlake.server.requests.listener_limits import ConnectionPace, ListenerLimits
+from kraftlake.server.requests.login_users import LoginUsers
 from kraftlake.server.requests.request_queue import Handle, RequestQueue
 
 _FLUSH_SECONDS: Final = 1.0
@@ -40,7 +44,7 @@ class RequestListener:
     requests of a connection are handled in order, the next one after the answer to the last; those of several
     connections at the same time. The limits bound connections and memory, so that no client can starve others. The
     sockets belong to an asyncio loop in a separate thread. `security` is asked of each connection before its requests
-    are taken; raises UsageError if its stores can't be opened. Source: kafka.network.SocketServer.
+    are taken, `users` can log in; raises UsageError if the stores can't be opened. Source: kafka.network.SocketServer.
     """
 
     def __init__(
@@ -53,8 +57,10 @@ class RequestListener:
         limits: ListenerLimits | None = None,
         ended: Callable[[Peer], object] = lambda _: None,
         security: ListenerSecurity = PLAINTEXT,
+        users: LoginUsers | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self._entrance = Entrance(name, security)
+        self._entrance = Entrance(name, handle, security, users=users, clock=clock)
         self._name = name
         self._where = (host, port)
         self._handle = handle
@@ -230,18 +236,7 @@ class _Running:
         client.setblocking(False)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = ClientConnection(
-            client,
-            self._entrance.peer(host),
-            FrameBuffer(longest=self._limits.socket_request_max_bytes),
-            self._queue,
-            self.buffered,
-            loop=self._loop,
-            ended=self._ended,
-            guest=None if self._door is None else self._entrance.guest(self._door),
-        )
-        if self._door is not None:
-            self._door.enter(connection.abort, host)
+        connection = self._connection(client, self._entrance.peer(host))
         self.connections.add(connection)
         self._by_host[host] += 1
         task = self._loop.create_task(self._loop.connect_accepted_socket(lambda: connection, client))
@@ -258,12 +253,17 @@ class _Running:
 
         task.add_done_callback(is_set_up)
 
+    def _connection(self, client: socket.socket, peer: Peer) -> ClientConnection:
+        frames = FrameBuffer(longest=self._limits.socket_request_max_bytes)
+        make: Callable[..., ClientConnection] = ClientConnection
+        if self._door is not None:
+            make = partial(GuardedConnection, guest=self._entrance.guest(self._door, peer))
+        return make(client, peer, frames, self._queue, self.buffered, loop=self._loop, ended=self._ended)
+
     def _ended(self, connection: ClientConnection) -> None:
         if connection not in self.connections:
             return
         self.connections.remove(connection)
-        if self._door is not None:
-            self._door.leave(connection.abort)
         self._peer_ended(connection.peer)
         self._by_host[connection.peer.host] -= 1
         if not self._by_host[connection.peer.host]:

@@ -25,6 +25,7 @@ from kraftlake.server.broker.serving.produce import ProduceHandler
 from kraftlake.server.broker.serving.producer_ids import InitProducerIdHandler, ProducerIdManager
 from kraftlake.server.broker.serving.topic_creation import AutoTopicCreation
 from kraftlake.server.requests.dispatcher import Answering, Handler, Request
+from kraftlake.server.requests.handlers import SASL_HANDLERS
 from kraftlake.server.requests.tokens import SECRET_KEY
 
 _VERSIONS: Final = {"init_producer_id": range(6), "find_coordinator": range(1)}
@@ -101,4 +102,5 @@ def broker_handlers(
         **dict.fromkeys(("renew_delegation_token", "expire_delegation_token"), tokens.change),
         **dict.fromkeys(_FORWARDED, forwarding),
     }
-    return {name: Handler(begin=handle, versions=_VERSIONS.get(name)) for name, handle in handlers.items()}
+    made = {name: Handler(begin=handle, versions=_VERSIONS.get(name)) for name, handle in handlers.items()}
+    return {**made, **SASL_HANDLERS}

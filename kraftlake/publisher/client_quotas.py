@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntFlag
 from typing import Final
 
 import attrs
 
 from kraftlake.delta.metadata_delta import MetadataDelta
-from kraftlake.image.client_quotas_image import ClientQuotaEntity, ClientQuotasImage
+from kraftlake.image.client_quotas_image import ClientQuotasImage
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.loader.manifest import LoaderManifest
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
@@ -47,21 +47,23 @@ QuotaKey = tuple[_Name, _Name]
 """A user and a client id; None for an entity without that type."""
 
 
+def _types_of(keys: Iterable[QuotaKey]) -> QuotaTypes:
+    types = QuotaTypes.NONE
+    for user, client_id in keys:
+        if user is None:
+            types |= QuotaTypes.CLIENT_ID
+        else:
+            types |= QuotaTypes.USER if client_id is None else QuotaTypes.USER_AND_CLIENT_ID
+    return types
+
+
 @attrs.frozen
 class QuotaOverrides:
     """The quotas of one key, by user and client id; None for an entity without that type. Immutable."""
 
     values: Mapping[QuotaKey, float] = attrs.field(factory=dict)
-
-    def types(self) -> QuotaTypes:
-        """The kinds of entities present."""
-        types = QuotaTypes.NONE
-        for user, client_id in self.values:
-            if user is None:
-                types |= QuotaTypes.CLIENT_ID
-            else:
-                types |= QuotaTypes.USER if client_id is None else QuotaTypes.USER_AND_CLIENT_ID
-        return types
+    types: QuotaTypes = attrs.field(init=False, repr=False, default=attrs.Factory(lambda made: _types_of(made.values), takes_self=True))
+    """The kinds of entities present."""
 
     def limit(self, user: str, client_id: str) -> float | None:
         """The effective quota of `client_id` authenticated as `user`; None for no limit.
@@ -74,17 +76,20 @@ class QuotaOverrides:
 
     def deciding(self, user: str, client_id: str) -> QuotaKey | None:
         """The user and client id of the quota that `limit` returns; None for no limit."""
-        return self._find(*self._tags(user, client_id))
+        return self._find(*self.tags(user, client_id))
 
-    def _tags(self, user: str, client_id: str) -> tuple[str, str]:
-        """Return the user and client id by which the quota is measured; "" for an ignored one."""
-        match self.types():
-            case QuotaTypes.NONE | QuotaTypes.CLIENT_ID:
-                return "", client_id
-            case QuotaTypes.USER:
-                return user, ""
-            case QuotaTypes.USER_AND_CLIENT_ID:
-                return user, client_id
+    def tags(self, user: str, client_id: str) -> tuple[str, str]:
+        """The user and client id by which a client is measured; "" for an ignored one.
+
+        Clients with equal tags share the quota. Source: ClientQuotaCallback.quotaMetricTags.
+        """
+        types = self.types
+        if types in (QuotaTypes.NONE, QuotaTypes.CLIENT_ID):
+            return "", client_id
+        if types == QuotaTypes.USER:
+            return user, ""
+        if types == QuotaTypes.USER_AND_CLIENT_ID:
+            return user, client_id
         order: tuple[tuple[QuotaKey, tuple[str, str]], ...] = (
             ((user, client_id), (user, client_id)),
             ((user, DEFAULT), (user, client_id)),
@@ -94,6 +99,11 @@ class QuotaOverrides:
             ((DEFAULT, None), (user, "")),
         )
         return next((tags for key, tags in order if key in self.values), ("", client_id))
+
+    def limit_of_tags(self, tags: tuple[str, str]) -> float | None:
+        """The quota of the clients with these tags; None for no limit."""
+        key = self._find(*tags)
+        return None if key is None else self.values[key]
 
     def _find(self, user: str, client_id: str) -> QuotaKey | None:
         keys: tuple[QuotaKey, ...]
@@ -107,10 +117,10 @@ class QuotaOverrides:
             keys = ()
         return next((key for key in keys if key in self.values), None)
 
-    def with_change(self, key: QuotaKey, value: float | None) -> QuotaOverrides:
-        """Return the overrides with a quota set, or removed if `value` is None."""
-        values = {known: at for known, at in self.values.items() if known != key}
-        return QuotaOverrides(values if value is None else {**values, key: value})
+    def with_changes(self, changes: Mapping[QuotaKey, float | None]) -> QuotaOverrides:
+        """Return the overrides with quotas set, or removed where the value is None."""
+        values = {**self.values, **changes}
+        return QuotaOverrides({key: value for key, value in values.items() if value is not None})
 
 
 class ClientQuotas(MetadataPublisher):
@@ -124,6 +134,8 @@ class ClientQuotas(MetadataPublisher):
 
     def __init__(self) -> None:
         self._overrides: Mapping[str, QuotaOverrides] = {key: QuotaOverrides() for key in QUOTA_KEYS}
+        self.limits_requests = False
+        """Whether there is a quota of a user or a client id."""
         self._connection_rates: Mapping[bytes | str | None, int] = {}
         self._log = get_logger(__name__)
 
@@ -140,13 +152,18 @@ class ClientQuotas(MetadataPublisher):
                 elif "ip" not in entries and key in values:
                     values[key][_name(entries, "user"), _name(entries, "client-id")] = value
         made = cls()
-        made._overrides = {key: QuotaOverrides(of_key) for key, of_key in values.items()}
+        made._set({key: QuotaOverrides(of_key) for key, of_key in values.items()})
         made._connection_rates = rates
         return made
 
     def overrides(self, quota_key: str) -> QuotaOverrides:
         """The quotas of one of QUOTA_KEYS."""
         return self._overrides[quota_key]
+
+    @property
+    def limits_connections(self) -> bool:
+        """Whether there is a quota of an address."""
+        return bool(self._connection_rates)
 
     def limit(self, quota_key: str, *, user: str = "", client_id: str = "") -> float | None:
         """The quota of `quota_key` (one of QUOTA_KEYS) for a user and client id, None for no limit.
@@ -173,28 +190,29 @@ class ClientQuotas(MetadataPublisher):
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Apply the changed quotas; unknown entities and keys are logged and ignored."""
-        changes = {} if delta.client_quotas_delta is None else delta.client_quotas_delta.changes
-        for entity, quotas in changes.items():
-            for key, value in quotas.changes.items():
-                self._update(entity, key, value)
-
-    def _update(self, entity: ClientQuotaEntity, key: str, value: float | None) -> None:
-        entries = dict(entity.entries)
-        if "ip" in entries:
-            self._update_address(entries["ip"], key, value)
-        elif key not in self._overrides or not entries.keys() & {"user", "client-id"}:
-            self._log.warning("quota_ignored", entity=entity.text, key=key)
-        else:
-            user, client_id = (_name(entries, kind) for kind in ("user", "client-id"))
-            self._overrides = {**self._overrides, key: self._overrides[key].with_change((user, client_id), value)}
-
-    def _update_address(self, address: str | None, key: str, value: float | None) -> None:
-        if key != CONNECTION_RATE_KEY:
-            self._log.warning("quota_ignored", ip=address, key=key)
+        if delta.client_quotas_delta is None:
             return
-        place = _place(address)
-        rates = {known: rate for known, rate in self._connection_rates.items() if known != place}
-        self._connection_rates = rates if value is None else {**rates, place: int(value)}
+        by_key: dict[str, dict[QuotaKey, float | None]] = {}
+        rates: dict[bytes | str | None, int | None] = {}
+        for entity, quotas in delta.client_quotas_delta.changes.items():
+            entries = dict(entity.entries)
+            for key, value in quotas.changes.items():
+                if "ip" in entries and key == CONNECTION_RATE_KEY:
+                    rates[_place(entries["ip"])] = None if value is None else int(value)
+                elif "ip" in entries or key not in self._overrides or not entries.keys() & {"user", "client-id"}:
+                    self._log.warning("quota_ignored", entity=entity.text, key=key)
+                else:
+                    by_key.setdefault(key, {})[_name(entries, "user"), _name(entries, "client-id")] = value
+        if by_key:
+            changed = {key: self._overrides[key].with_changes(changes) for key, changes in by_key.items()}
+            self._set({**self._overrides, **changed})
+        if rates:
+            known = {**self._connection_rates, **rates}
+            self._connection_rates = {place: rate for place, rate in known.items() if rate is not None}
+
+    def _set(self, overrides: Mapping[str, QuotaOverrides]) -> None:
+        self._overrides = overrides
+        self.limits_requests = any(of_key.values for of_key in overrides.values())
 
 
 def _name(entries: Mapping[str, str | None], kind: str) -> _Name:

@@ -1,0 +1,1 @@
+"""Enforces client quotas: measures what each client uses, and how long it has to wait after an answer."""

@@ -62,7 +62,9 @@ class QuotaOverrides:
     """The quotas of one key, by user and client id; None for an entity without that type. Immutable."""
 
     values: Mapping[QuotaKey, float] = attrs.field(factory=dict)
-    types: QuotaTypes = attrs.field(init=False, repr=False, default=attrs.Factory(lambda made: _types_of(made.values), takes_self=True))
+    types: QuotaTypes = attrs.field(
+        init=False, repr=False, default=attrs.Factory(lambda made: _types_of(made.values), takes_self=True)
+    )
     """The kinds of entities present."""
 
     def limit(self, user: str, client_id: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Warnings about configs of topics, nodes, groups and client metrics, and about quotas, without effect here."""
+"""Warnings about configs of topics, nodes, groups and client metrics without effect here."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
 from kraftlake.runtime.log import get_logger
 from kraftlake.settings.dynamic_settings import problem_of_setting
 from kraftlake.settings.tables import BROKER, why_ignored
-from kraftlake.settings.uses import CLIENT_QUOTAS
 
 _log = get_logger(__name__)
 
 
 @attrs.frozen(order=True)
 class IgnoredConfig:
-    """A config, or quota, without effect: its owner, as in `topic orders`, and the reason."""
+    """A config without effect: its owner, as in `topic orders`, and the reason."""
 
     resource: str
     name: str
@@ -36,17 +35,13 @@ class IgnoredConfig:
 
 
 def configs_without_effect(before: MetadataImage, after: MetadataImage) -> Iterator[IgnoredConfig]:
-    """The configs and quotas without effect that were set or changed between two images."""
+    """The configs without effect that were set or changed between two images."""
     of_data = attrgetter("data")
     for resource, name, value in _changed(before.configs.resource_data, after.configs.resource_data, of_data):
         if (reason := _reason(resource, name, value)) is not None:
             kind = resource.type_name.lower().replace("_", " ")
             is_of_all = resource.type == BROKER and not resource.name
             yield IgnoredConfig("all brokers" if is_of_all else f"{kind} {resource.name}", name, reason)
-    of_quotas = attrgetter("quotas")
-    for entity, name, _ in _changed(before.client_quotas.entities, after.client_quotas.entities, of_quotas):
-        entries = (f"{kind} {name}" if name is not None else f"each {kind}" for kind, name in entity.entries)
-        yield IgnoredConfig(" and ".join(entries), name, CLIENT_QUOTAS.reason)
 
 
 def _changed(before: Mapping[Any, Any], after: Mapping[Any, Any], values_of: Any) -> Iterator[tuple[Any, str, Any]]:

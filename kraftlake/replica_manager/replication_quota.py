@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection
 from threading import Lock
 from typing import Final
@@ -10,25 +9,22 @@ from typing import Final
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.rates import SimpleRate, Windows
 
 _ALL: Final = "*"
 
 
 class ReplicationQuota:
-    """leader.replication.throttled.rate or follower.replication.throttled.rate, and the replicas that it applies to.
+    """A throttled rate of replication, and the replicas that it applies to.
 
-    The rate in bytes per second is measured over the last `windows` windows of `window_ms`
-    (replication.quota.window.num, replication.quota.window.size.seconds). Without `bytes_per_second` the rate is never
-    exceeded. Thread-safe. Source: org.apache.kafka.server.quota.ReplicationQuotaManager,
-    org.apache.kafka.common.metrics.stats.SimpleRate.
+    The rate in bytes per second is measured over the last windows. Without `bytes_per_second` it is never exceeded.
+    Thread-safe. Source: org.apache.kafka.server.quota.ReplicationQuotaManager.
     """
 
-    def __init__(self, clock: Clock, *, windows: int = 11, window_ms: int = 1_000) -> None:
+    def __init__(self, clock: Clock, windows: Windows | None = None) -> None:
         self._clock = clock
-        self._windows = windows
-        self._window_ns = window_ms * 1_000_000
         self._lock = Lock()
-        self._samples: deque[list[int]] = deque()  # [start in ns, bytes], the oldest first
+        self._rate = SimpleRate(windows or Windows())
         self._throttled: dict[str, frozenset[int] | None] = {}
         self.bytes_per_second: float | None = None
         """The allowed rate; may be set at any time."""
@@ -53,26 +49,16 @@ class ReplicationQuota:
 
     def record(self, size: int) -> None:
         """Add bytes to the current window."""
-        now = self._clock.nanoseconds()
         with self._lock:
-            if not self._samples or now - self._samples[-1][0] >= self._window_ns:
-                self._samples.append([now, 0])
-            self._samples[-1][1] += size
-            self._forget_old(now)
+            self._rate.record(size, self._now_ms())
 
     def rate(self) -> float:
         """The bytes per second since the start of the oldest window (the metric byte-rate)."""
-        now = self._clock.nanoseconds()
         with self._lock:
-            self._forget_old(now)
-            if not self._samples:
-                return 0.0
-            elapsed = max(now - self._samples[0][0], self._window_ns)
-            return sum(size for _, size in self._samples) * 1e9 / elapsed
+            return self._rate.per_second(self._now_ms())
 
-    def _forget_old(self, now_ns: int) -> None:
-        while self._samples and now_ns - self._samples[0][0] >= self._windows * self._window_ns:
-            self._samples.popleft()
+    def _now_ms(self) -> int:
+        return self._clock.nanoseconds() // 1_000_000
 
 
 def throttled_partitions(value: str, broker_id: int) -> frozenset[int] | None:

@@ -93,10 +93,10 @@ class Rate(WindowedSum):
     __slots__ = ()
 
     def window_ms(self, now_ms: int) -> int:
-        """Return the time over which the rate is measured."""
+        """Return the time over which the rate is measured, 1 ms at least."""
         elapsed_ms, windows = self.elapsed_ms(now_ms), self.windows
         missing = windows.number - 1 - elapsed_ms // windows.length_ms
-        return elapsed_ms + max(missing, 0) * windows.length_ms
+        return max(elapsed_ms + max(missing, 0) * windows.length_ms, 1)
 
     def per_second(self, now_ms: int) -> float:
         """Return the rate."""

@@ -11,7 +11,6 @@ from kraftlake.settings.uses import (
     BY_ALL_NODES,
     BY_BROKERS,
     BY_CONTROLLERS,
-    CLIENT_QUOTAS,
     JAVA_CLASSES,
     LIVE_BY_ALL_NODES,
     SLOW_EVENTS,
@@ -45,8 +44,8 @@ CLUSTER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "controller.quorum.request.timeout.ms": ConfigKey("INT", "2000", at_least(0), use=VOTERS),
     "controller.quorum.retry.backoff.ms": ConfigKey("INT", "20", at_least(0), use=VOTERS),
     "controller.quorum.voters": ConfigKey("LIST", "", voters, use=VOTERS),
-    "controller.quota.window.num": ConfigKey("INT", "11", at_least(1), use=CLIENT_QUOTAS),
-    "controller.quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=CLIENT_QUOTAS),
+    "controller.quota.window.num": ConfigKey("INT", "11", at_least(1), use=BY_CONTROLLERS),
+    "controller.quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=BY_CONTROLLERS),
     "controller.socket.timeout.ms": ConfigKey(
         "INT", "30000", use=Ignored("a request to a controller waits for as long as its caller")
     ),

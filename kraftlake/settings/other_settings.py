@@ -8,8 +8,8 @@ from typing import Final
 from kraftlake.settings.checks import at_least, members
 from kraftlake.settings.config_key import CLUSTER_WIDE, ConfigKey
 from kraftlake.settings.uses import (
+    BY_ALL_NODES,
     BY_BROKERS,
-    CLIENT_QUOTAS,
     JAVA_CLASSES,
     METRICS,
     PURGATORIES,
@@ -19,7 +19,7 @@ from kraftlake.settings.uses import (
 )
 
 OTHER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
-    "client.quota.callback.class": ConfigKey("CLASS", None, use=CLIENT_QUOTAS),
+    "client.quota.callback.class": ConfigKey("CLASS", None, use=JAVA_CLASSES),
     "config.providers": ConfigKey("LIST", "", members(), update=CLUSTER_WIDE, use=JAVA_CLASSES),
     "controlled.shutdown.enable": ConfigKey("BOOLEAN", "true", use=BY_BROKERS),
     "delete.records.purgatory.purge.interval.requests": ConfigKey("INT", "1", use=PURGATORIES),
@@ -33,8 +33,8 @@ OTHER_SETTINGS: Final[Mapping[str, ConfigKey]] = {
     "metrics.recording.level": ConfigKey("STRING", "INFO", use=METRICS),
     "metrics.sample.window.ms": ConfigKey("LONG", "30000", at_least(1), use=METRICS),
     "producer.purgatory.purge.interval.requests": ConfigKey("INT", "1000", use=PURGATORIES),
-    "quota.window.num": ConfigKey("INT", "11", at_least(1), use=CLIENT_QUOTAS),
-    "quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=CLIENT_QUOTAS),
+    "quota.window.num": ConfigKey("INT", "11", at_least(1), use=BY_ALL_NODES),
+    "quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=BY_ALL_NODES),
     "server.max.startup.time.ms": ConfigKey(
         "LONG", "9223372036854775807", at_least(0), use=Ignored("a start takes as long as its logs need"), internal=True
     ),

@@ -7,11 +7,11 @@ from typing import Final
 
 from kraftlake.settings.checks import at_least
 from kraftlake.settings.config_key import CLUSTER_WIDE, ConfigKey
-from kraftlake.settings.uses import BY_BROKERS, JAVA_CLASSES, LIVE_BY_BROKERS, REPLICATION_WINDOWS, Ignored
+from kraftlake.settings.uses import BY_BROKERS, JAVA_CLASSES, LIVE_BY_BROKERS, Ignored
 
 REPLICATION_SETTINGS: Final[Mapping[str, ConfigKey]] = {
-    "alter.log.dirs.replication.quota.window.num": ConfigKey("INT", "11", at_least(1), use=REPLICATION_WINDOWS),
-    "alter.log.dirs.replication.quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=REPLICATION_WINDOWS),
+    "alter.log.dirs.replication.quota.window.num": ConfigKey("INT", "11", at_least(1), use=BY_BROKERS),
+    "alter.log.dirs.replication.quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=BY_BROKERS),
     "follower.replication.throttled.rate": ConfigKey(
         "LONG", "9223372036854775807", at_least(0), update=CLUSTER_WIDE, use=LIVE_BY_BROKERS, internal=True
     ),
@@ -25,7 +25,7 @@ REPLICATION_SETTINGS: Final[Mapping[str, ConfigKey]] = {
         "9223372036854775807",
         at_least(0),
         update=CLUSTER_WIDE,
-        use=Ignored("moves between log directories are not throttled"),
+        use=LIVE_BY_BROKERS,
         internal=True,
     ),
     "replica.fetch.backoff.ms": ConfigKey("INT", "1000", at_least(0), use=BY_BROKERS),
@@ -40,6 +40,6 @@ REPLICATION_SETTINGS: Final[Mapping[str, ConfigKey]] = {
         "INT", "65536", use=Ignored("the system sizes the buffers of fetchers")
     ),
     "replica.socket.timeout.ms": ConfigKey("INT", "30000", use=BY_BROKERS),
-    "replication.quota.window.num": ConfigKey("INT", "11", at_least(1), use=REPLICATION_WINDOWS),
-    "replication.quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=REPLICATION_WINDOWS),
+    "replication.quota.window.num": ConfigKey("INT", "11", at_least(1), use=BY_BROKERS),
+    "replication.quota.window.size.seconds": ConfigKey("INT", "1", at_least(1), use=BY_BROKERS),
 }

@@ -71,9 +71,7 @@ def test_what_has_no_effect_is_warned_of(lake: Path) -> None:
     assert run(*alter, "--set", "retention.ms=60000").stderr == ""
     assert run(*alter, "--set", "preallocate=TRUE", "--json").stderr == warning
     quota = run("quotas", "alter", "--user", "alice", "--set", "request_percentage=50", "--lake", lake)
-    assert quota.stderr == (
-        "warning: request_percentage of user alice has no effect: client quotas are not enforced yet\n"
-    )
+    assert quota.stderr == ""
 
 
 def test_settings_are_changed(lake: Path) -> None:

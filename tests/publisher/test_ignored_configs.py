@@ -1,4 +1,4 @@
-"""Which configs and quotas of a log are warned of, and how often."""
+"""Which configs of a log are warned of, and how often."""
 
 from __future__ import annotations
 
@@ -49,12 +49,10 @@ QUOTA = r.ClientQuotaRecord(
         ),
         (config(GROUP, "g", "consumer.session.timeout.ms", "50000"), "group g", NO_GROUPS),
         (config(CLIENT_METRICS, "m", "metrics", "a"), "client metrics m", "client telemetry is not collected"),
-        (QUOTA, "each client-id and user bob", "client quotas are not enforced yet"),
     ],
 )  # fmt: skip
-def test_what_has_no_effect_has_its_reason(record: Message, whose: str, reason: str) -> None:
-    name = record.key if isinstance(record, r.ClientQuotaRecord) else record.name  # type: ignore[attr-defined]
-    assert sentences(cluster(), record) == [f"{name} of {whose} has no effect: {reason}"]
+def test_what_has_no_effect_has_its_reason(record: r.ConfigRecord, whose: str, reason: str) -> None:
+    assert sentences(cluster(), record) == [f"{record.name} of {whose} has no effect: {reason}"]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +60,7 @@ def test_what_has_no_effect_has_its_reason(record: Message, whose: str, reason: 
     [
         config(TOPIC, "a", "cleanup.policy", "compact"), config(TOPIC, "a", "retention.ms", "5"),
         config(TOPIC, "a", "preallocate", "false"), config(TOPIC, "a", "no.such", "1"),
-        config(BROKER, "", "log.retention.ms", "5"),
+        config(BROKER, "", "log.retention.ms", "5"), QUOTA,
     ],
 )  # fmt: skip
 def test_what_is_heeded_or_the_default_or_unknown_is_not_warned_of(record: Message) -> None:

@@ -81,7 +81,7 @@ def up(
     down, and the others go on. Before all nodes were up, it ends the command. Nodes never outlive this process, on
     Linux not even where it is killed.
 
-    Settings, configs and quotas that have no effect here are warned of, each once.
+    Settings and configs that have no effect here are warned of, each once.
 
     With --json stdout gets one line when all nodes are up, with `bootstrap`, `controllers` and the `nodes`.
 

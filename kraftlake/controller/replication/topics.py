@@ -6,8 +6,8 @@ Sources: org.apache.kafka.controller.ReplicationControlManager and kafka.server.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -30,6 +30,9 @@ CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 MOST_PARTITIONS_PER_BROKER: Final = 100_000
 """The maximum number of a cluster's partitions per registered broker; their folders and states take 600 MB."""
 K = TypeVar("K", bound=Hashable)
+ApplyQuota: TypeAlias = Callable[[int], object]
+"""Counts created or deleted partitions; raises ControllerApiError for more than the client's quota (KIP-599)."""
+NO_QUOTA: Final[ApplyQuota] = lambda _: None  # noqa: E731
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +73,11 @@ class NewPartitions:
 
 
 def create_topics(
-    state: ControllerState, topics: Sequence[CreatableTopic], *, validate_only: bool = False
+    state: ControllerState,
+    topics: Sequence[CreatableTopic],
+    *,
+    validate_only: bool = False,
+    apply_quota: ApplyQuota = NO_QUOTA,
 ) -> ControllerResult[dict[str, CreatedTopic]]:
     """Create the valid topics in one batch; the answer of each other topic has the reason.
 
@@ -88,7 +95,7 @@ def create_topics(
     for topic in topics:
         try:
             _check_name(topic.name, names)
-            records += _create_topic(state, topic, answers)
+            records += _create_topic(state, topic, answers, apply_quota)
         except ControllerApiError as refusal:
             answers[topic.name] = CreatedTopic(error=refusal.api_error)
     check_limit(len(records), f"would write {len(records)} records")
@@ -146,7 +153,7 @@ def _check_name(name: str, names: Mapping[str, object]) -> None:
 
 
 def _create_topic(
-    state: ControllerState, topic: CreatableTopic, answers: dict[str, CreatedTopic]
+    state: ControllerState, topic: CreatableTopic, answers: dict[str, CreatedTopic], apply_quota: ApplyQuota
 ) -> list[ApiMessageAndVersion]:
     nulls = sorted(name for name, value in topic.configs.items() if value is None)
     if nulls:
@@ -160,6 +167,7 @@ def _create_topic(
         configs = alter_config_resource(state, resource, operations, newly_created=True)
         configs += clear_elr_records(state, configs)
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
+    apply_quota(len(partitions))
     topic_id = state.new_id()
     answers[topic.name] = CreatedTopic(
         topic_id=topic_id,
@@ -222,23 +230,35 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegi
     ]
 
 
-def delete_topics(state: ControllerState, ids: Sequence[Uuid]) -> ControllerResult[dict[Uuid, ApiError]]:
+def delete_topics(
+    state: ControllerState, ids: Sequence[Uuid], *, apply_quota: ApplyQuota = NO_QUOTA
+) -> ControllerResult[dict[Uuid, ApiError]]:
     """Delete topics by id; UNKNOWN_TOPIC_ID for an unknown id, INVALID_REQUEST for a repeated one."""
     answers = _duplicates(ids, "topic id")
     records = []
     for topic_id in ids:
         if topic_id in answers:
             continue
-        if state.image.topics.get_topic_by_id(topic_id) is None:
+        topic = state.image.topics.get_topic_by_id(topic_id)
+        if topic is None:
             answers[topic_id] = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with the id {topic_id}.")
-        else:
-            answers[topic_id] = ApiError.NONE
-            records.append(ApiMessageAndVersion(RemoveTopicRecord(topic_id=topic_id), 0))
+            continue
+        try:
+            apply_quota(len(topic.partitions))
+        except ControllerApiError as refusal:
+            answers[topic_id] = refusal.api_error
+            continue
+        answers[topic_id] = ApiError.NONE
+        records.append(ApiMessageAndVersion(RemoveTopicRecord(topic_id=topic_id), 0))
     return ControllerResult(records, answers, atomic=True)
 
 
 def create_partitions(
-    state: ControllerState, topics: Sequence[NewPartitions], *, validate_only: bool = False
+    state: ControllerState,
+    topics: Sequence[NewPartitions],
+    *,
+    validate_only: bool = False,
+    apply_quota: ApplyQuota = NO_QUOTA,
 ) -> ControllerResult[dict[str, ApiError]]:
     """Add partitions to topics; each topic has its own answer, and a repeated one is refused.
 
@@ -254,12 +274,14 @@ def create_partitions(
     check_limit(total, f"adds {total} partitions")
     _check_room(state, total)
     records, answers = answer_each(
-        ((topic.name, topic) for topic in topics), lambda _, topic: _add_partitions(state, topic)
+        ((topic.name, topic) for topic in topics), lambda _, topic: _add_partitions(state, topic, apply_quota)
     )
     return ControllerResult(() if validate_only else records, {**refused, **answers}, atomic=True)
 
 
-def _add_partitions(state: ControllerState, topic: NewPartitions) -> list[ApiMessageAndVersion]:
+def _add_partitions(
+    state: ControllerState, topic: NewPartitions, apply_quota: ApplyQuota
+) -> list[ApiMessageAndVersion]:
     image = state.topic(topic.name)
     if image is None:
         raise ControllerApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {topic.name!r}.")
@@ -275,6 +297,7 @@ def _add_partitions(state: ControllerState, topic: NewPartitions) -> list[ApiMes
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"{additional} partitions are to be added, and {len(topic.assignments)} assigned.",
         )
+    apply_quota(additional)
     factor = len(next(iter(sorted(image.partitions.items())))[1].replicas)
     if topic.assignments is not None:
         error, chosen = ErrorCode.INVALID_REPLICA_ASSIGNMENT, [tuple(replicas) for replicas in topic.assignments]

@@ -29,6 +29,7 @@ class FetcherThreads:
     connect: NodeConnector
     fault_handler: FaultHandler
     follower_quota: ReplicationQuota | None = None
+    log_dirs_quota: ReplicationQuota | None = None
 
     def of_leader(self, fetcher_id: int, leader: BrokerEndPoint) -> ReplicaFetcherThread:
         """Create a fetcher of another broker's partitions."""
@@ -44,7 +45,7 @@ class FetcherThreads:
 
     def of_log_dirs(self, fetcher_id: int, leader: BrokerEndPoint) -> ReplicaFetcherThread:
         """Create a fetcher that moves replicas between log directories; the leader is this broker."""
-        return self._thread(LogDirFetcher(fetcher_id, leader, self.manager()))
+        return self._thread(LogDirFetcher(fetcher_id, leader, self.manager(), quota=self.log_dirs_quota))
 
     def _thread(self, fetcher: ReplicaFetcher) -> ReplicaFetcherThread:
         backoff_ms = self.manager().context.config.replica_fetch_backoff_ms

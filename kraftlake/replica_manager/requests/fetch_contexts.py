@@ -26,11 +26,13 @@ _log = get_logger(__name__)
 class FetchContext:
     """One fetch request: reads `partitions` in their order. Source: org.apache.kafka.server.FetchContext.
 
-    `respond` makes the response from the read partitions, and is called once.
+    `respond` makes the response from the read partitions; or `withhold` makes an empty one instead, for a throttled
+    client, after which the session is as before.
     """
 
     partitions: Mapping[TopicPartition, FetchPartition]
     respond: Callable[[Mapping[TopicPartition, FetchedPartition]], FetchResponse]
+    withhold: Callable[[], FetchResponse] = FetchResponse
 
 
 class FetchManager:
@@ -61,7 +63,8 @@ class FetchManager:
             cache.touch(session)
             session.epoch = next_epoch(session.epoch)
             remembered = {name: cached.wanted for name, cached in session.partitions.items()}
-            return FetchContext(remembered, partial(_incremental, cache, session, session.epoch))
+            answer = partial(_incremental, cache, session, session.epoch)
+            return FetchContext(remembered, answer, partial(answer, None))
 
 
 def _sessionless(answers: Mapping[TopicPartition, FetchedPartition]) -> FetchResponse:
@@ -71,7 +74,8 @@ def _sessionless(answers: Mapping[TopicPartition, FetchedPartition]) -> FetchRes
 
 def _failed(error: ErrorCode) -> FetchContext:
     """Return a context that reads nothing, and responds with the error."""
-    return FetchContext({}, lambda _: FetchResponse(error=error))
+    failed = FetchResponse(error=error)
+    return FetchContext({}, lambda _: failed, lambda: failed)
 
 
 def _full(
@@ -92,11 +96,14 @@ def _incremental(
     cache: FetchSessionCache,
     session: LeaderFetchSession,
     epoch: int,
-    answers: Mapping[TopicPartition, FetchedPartition],
+    answers: Mapping[TopicPartition, FetchedPartition] | None,
 ) -> FetchResponse:
-    """Return the changes since the session's last response; an error if a later request has advanced the session."""
+    """Return the changes since the session's last response; an error if a later request has advanced the session.
+
+    Without `answers` nothing counts as sent.
+    """
     with cache.lock:
         if session.epoch != epoch:
             _log.info("fetch_session_went_on", session=session.id, epoch=session.epoch)
             return FetchResponse(error=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
-        return FetchResponse(session_id=session.id, partitions=session.news(answers))
+        return FetchResponse(session_id=session.id, partitions={} if answers is None else session.news(answers))

@@ -27,13 +27,15 @@ def serve_fetch(
     *,
     on_fault: Callable[[], object] | None = None,
     throttle: ReplicationQuota | None = None,
+    withholds: Callable[[Mapping[TopicPartition, FetchedPartition]], bool] = lambda _: False,
     may_read: Callable[[str, int], bool] | None = None,
 ) -> None:
     """Answer once `min_bytes` of the request can be sent, or after its `max_wait_ms`.
 
     `may_read` authorizes the reader: it is called with each request for all topics of its session, with the number of a
     topic's partitions. `throttle` is the leader's quota (leader.replication.throttled.rate); it counts the bytes sent
-    of throttled replicas.
+    of throttled replicas. If `withholds`
+    returns True for the read partitions, the answer is empty, and the session's next answer has them.
     """
     context = sessions.new_context(request)
     asked = context.partitions
@@ -45,7 +47,8 @@ def serve_fetch(
 
     def answered(answers: Mapping[TopicPartition, FetchAnswer]) -> None:
         every = {**answers, **refused}
-        response = context.respond({name: fetched_of(every[name], one.topic_id) for name, one in asked.items()})
+        fetched = {name: fetched_of(every[name], one.topic_id) for name, one in asked.items()}
+        response = context.withhold() if withholds(fetched) else context.respond(fetched)
         if throttle is not None:
             sent = sum(len(one.data) for name, one in response.partitions.items() if throttle.is_throttled(name))
             if sent:

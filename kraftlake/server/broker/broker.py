@@ -48,6 +48,11 @@ from kraftlake.runtime.scheduler import Scheduler
 from kraftlake.server.broker.broker_config import (
     CHECKPOINT,
     FIRST_UPKEEP,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    LOG_DIRS_RATE,
+    LOG_DIRS_WINDOWS,
+    REPLICATION_WINDOWS,
     RETENTION_CHECK,
     BrokerConfig,
     cordoned_log_dirs,
@@ -110,7 +115,9 @@ class Broker:
         self._log = get_logger(__name__).bind(broker_id=config.broker_id)
         self._scheduler = Scheduler(KafkaEventQueue(clock, "scheduler"))
         self._upkeep = Scheduler(KafkaEventQueue(clock, "log-upkeep"))
-        self._follower_quota, self.leader_quota = ReplicationQuota(clock), ReplicationQuota(clock)
+        self._follower_quota = ReplicationQuota(clock, config.windows(REPLICATION_WINDOWS))
+        self.leader_quota = ReplicationQuota(clock, config.windows(REPLICATION_WINDOWS))
+        self._log_dirs_quota = ReplicationQuota(clock, config.windows(LOG_DIRS_WINDOWS))
         self.authorizer = None if config.authorizer is None else StandardAuthorizer(config.authorizer)
         self._could_start = True
         self._manager: ReplicaManager | None = None
@@ -150,7 +157,12 @@ class Broker:
         self.manager = self._manager = self._replica_manager()
         self.settings = BrokerConfigHandler(
             config.static_settings, reconfigure_logs(self.logs),
-            reconfigure_quotas(leader_quota=self.leader_quota, follower_quota=self._follower_quota),
+            reconfigure_quotas(
+                {
+                    LEADER_RATE: self.leader_quota, FOLLOWER_RATE: self._follower_quota,
+                    LOG_DIRS_RATE: self._log_dirs_quota,
+                }
+            ),
             reconfigure_replicas(self.manager), reconfigure_cleaner(self._cleaning), self._reconfigure_cordons,
         )  # fmt: skip
         """The handler of the settings that are changed while the broker runs."""
@@ -224,7 +236,7 @@ class Broker:
         )  # fmt: skip
         fetchers = FetcherThreads(
             manager=lambda: manager, connect=self._to_brokers, fault_handler=self._faults,
-            follower_quota=self._follower_quota,
+            follower_quota=self._follower_quota, log_dirs_quota=self._log_dirs_quota,
         )  # fmt: skip
         manager = ReplicaManager(
             context, fetchers=fetchers.of_leader, log_dir_fetchers=fetchers.of_log_dirs, scheduler=self._scheduler

@@ -14,6 +14,7 @@ from kraftlake.replica_manager.config import ReplicaManagerConfig
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleConfig
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.rates import Windows
 from kraftlake.runtime.words import did_you_mean
 from kraftlake.server.broker.log_cleaning import CLEANER_SETTINGS
 from kraftlake.server.listener_security import ListenerSecurity, listener_security
@@ -25,6 +26,7 @@ from kraftlake.settings.topic_configs import TOPIC_CONFIGS
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+LOG_DIRS_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 """Settings that take effect only if they are set while the cluster runs."""
 
 
@@ -49,10 +51,16 @@ _OF_LOGS: Final = {
     name: key for name, key in TOPIC_CONFIGS.items() if name.replace(".", "_") in attrs.fields_dict(LogConfig)
 }
 """The topic configs that affect a log."""
+REPLICATION_WINDOWS: Final = ("replication.quota.window.num", "replication.quota.window.size.seconds")
+LOG_DIRS_WINDOWS: Final = (
+    "alter.log.dirs.replication.quota.window.num", "alter.log.dirs.replication.quota.window.size.seconds",
+)  # fmt: skip
+"""The number and the length of the windows over which throttled rates are measured."""
 USED_WITHOUT_CLIENTS: Final = frozenset(
     {
         *(synonym for key in _OF_LOGS.values() for synonym in key.synonyms), *_REPLICATION_SETTINGS,
-        *_LIFECYCLE_SETTINGS, *CLEANER_SETTINGS, RETENTION_CHECK, CHECKPOINT, FIRST_UPKEEP, _CORDONED,
+        *_LIFECYCLE_SETTINGS, *REPLICATION_WINDOWS, *LOG_DIRS_WINDOWS,
+        *CLEANER_SETTINGS, RETENTION_CHECK, CHECKPOINT, FIRST_UPKEEP, _CORDONED,
     }
     - {_INTER_BROKER, "replica.lag.time.max.ms"}
 )  # fmt: skip
@@ -167,6 +175,10 @@ class BrokerConfig:
     def serves(self) -> bool:
         """Whether the broker serves clients: as a broker of a lake's cluster."""
         return self.lake is not None
+
+    def windows(self, settings: tuple[str, str]) -> Windows:
+        """The windows of a rate, by the settings of their number and their length in seconds."""
+        return Windows.of_seconds(*map(self.value, settings))
 
     def value(self, name: str) -> Any:
         """The value of a setting by its name, or Kafka's default."""

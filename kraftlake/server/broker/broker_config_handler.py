@@ -15,7 +15,7 @@ from kraftlake.replica_manager.replica_manager import ReplicaManager
 from kraftlake.replica_manager.replication_quota import ReplicationQuota
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.log import get_logger
-from kraftlake.server.broker.broker_config import FOLLOWER_RATE, LEADER_RATE, log_defaults
+from kraftlake.server.broker.broker_config import log_defaults
 from kraftlake.server.broker.log_cleaning import CleaningThreads, cleaner_config
 from kraftlake.server.broker.reconfigurations import problem_of_settings
 from kraftlake.server.listener_security import listener_security
@@ -74,11 +74,14 @@ def reconfigure_cleaner(cleaning: CleaningThreads) -> Reconfigure:
     return lambda settings: cleaning.reconfigure(cleaner_config(settings.effective.__getitem__))
 
 
-def reconfigure_quotas(*, leader_quota: ReplicationQuota, follower_quota: ReplicationQuota) -> Reconfigure:
-    """Return a function that applies the throttled rates, which count only if set while the cluster runs."""
+def reconfigure_quotas(quotas: Mapping[str, ReplicationQuota]) -> Reconfigure:
+    """Return a function that applies the throttled rates, which count only if set while the cluster runs.
+
+    `quotas` has the quota of each setting.
+    """
 
     def reconfigure(settings: DynamicBrokerConfig) -> None:
-        for setting, quota in ((LEADER_RATE, leader_quota), (FOLLOWER_RATE, follower_quota)):
+        for setting, quota in quotas.items():
             quota.bytes_per_second = settings.while_running(setting)
 
     return reconfigure

@@ -26,6 +26,7 @@ from kraftlake.server.broker.serving.apis import broker_handlers
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allocated_by
+from kraftlake.server.quotas.quota_managers import QuotaManagers
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures
 from kraftlake.server.requests.listener import RequestListener, end_points
@@ -58,10 +59,12 @@ class BrokerServer(BrokerLife):
         """The broker; None before its creation."""
         self.users = LoginUsers(config.value(SECRET_KEY))
         """The users who can log in."""
+        self.quotas = QuotaManagers(config.value, self._clock)
+        """The quotas of the broker's clients."""
         self.listeners = [
             RequestListener(
                 one.name, one.host, one.port, self._handle, limits=config.limits(one.name),
-                security=config.security(one.name), users=self.users, clock=self._clock,
+                security=config.security(one.name), users=self.users, rates=self.quotas.connections, clock=self._clock,
             )
             for one in config.listeners
         ]  # fmt: skip
@@ -80,7 +83,8 @@ class BrokerServer(BrokerLife):
         feed = LakeMetadataFeed(log, self._clock, self.end, listener=config.controller_listener)
         broker = Broker(
             config, cluster_id=log.cluster_id or "", listeners=end_points(config.advertised, self.listeners),
-            followers=self.users.publishers, to_brokers=self._to_brokers, to_controllers=self._to_controllers,
+            followers=(self.quotas.quotas, *self.users.publishers),
+            to_brokers=self._to_brokers, to_controllers=self._to_controllers,
             feed=feed, controllers=feed.controllers, clock=self._clock, end=self.end,
         )  # fmt: skip
         closing.callback(broker.close)
@@ -130,4 +134,4 @@ class BrokerServer(BrokerLife):
             finalized = broker.cache.features()
             return NodeFeatures(supported=SUPPORTED, finalized=finalized.levels, epoch=finalized.epoch)
 
-        return Dispatcher(handlers, features=features, tell=self._tell)
+        return Dispatcher(handlers, features=features, quotas=self.quotas, tell=self._tell)

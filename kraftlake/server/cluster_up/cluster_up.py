@@ -94,7 +94,7 @@ class ClusterUp:
         return self._processes.newly_ended()
 
     def newly_ignored(self) -> list[IgnoredConfig]:
-        """The configs and quotas in the log without effect that were not reported before."""
+        """The configs in the log without effect that were not reported before."""
         return self._ignored.newly_set(self._watch.image)
 
     @property

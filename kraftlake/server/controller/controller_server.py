@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
+import attrs
+
 from kraftlake.controller.cluster.controllers import ControllerRegistrationRequest
 from kraftlake.controller.cluster.supported_features import SUPPORTED
 from kraftlake.controller.quorum.bootstrap import open_controlled
@@ -61,6 +63,7 @@ from kraftlake.server.controller.topic_handlers import TOPIC_HANDLERS
 from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.lake_upkeep import LakeUpkeep
 from kraftlake.server.node_life import NodeLife
+from kraftlake.server.quotas.quota_managers import QuotaManagers
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler
 from kraftlake.server.requests.handlers import SASL_HANDLERS
@@ -74,6 +77,8 @@ _IDLE_POLL_SECONDS: Final = 0.02
 """The poll interval while nothing changes."""
 _LOOK_SECONDS: Final = 0.05
 _TOLD_WITHIN_SECONDS: Final = 0.5
+_EXEMPT: Final = ("fetch", "fetch_snapshot", "alter_partition", "envelope")
+"""The requests of other nodes that no request quota applies to. Source: kafka.server.ControllerApis."""
 
 
 class ControllerServer(NodeLife):
@@ -100,19 +105,15 @@ class ControllerServer(NodeLife):
         """The controller's parts; None before the start."""
         self.users = LoginUsers(config.settings.value(SECRET_KEY))
         """The users who can log in."""
+        self.quotas = QuotaManagers(config.settings.value, self._clock)
+        """The quotas of the controller's clients, and of those whose requests brokers forward."""
         self.listeners = [
             RequestListener(
-                one.name,
-                one.host,
-                one.port,
-                self._handle,
-                limits=config.limits(one.name),
-                security=config.security(one.name),
-                users=self.users,
-                clock=self._clock,
+                one.name, one.host, one.port, self._handle, limits=config.limits(one.name),
+                security=config.security(one.name), users=self.users, rates=self.quotas.connections, clock=self._clock,
             )
             for one in config.listeners
-        ]
+        ]  # fmt: skip
         """The listeners, in the order of the configuration."""
 
     def _live(self, closing: ExitStack) -> None:
@@ -191,6 +192,7 @@ class ControllerServer(NodeLife):
                 view,
                 IgnoredConfigsPublisher(config.node_id),
                 settings,
+                self.quotas.quotas,
                 *self.users.publishers,
                 *([] if authorizer is None else [authorizer]),
             ],
@@ -236,7 +238,8 @@ class ControllerServer(NodeLife):
             "describe_user_scram_credentials": Handler(begin=access.scram_credentials),
             "describe_delegation_token": Handler(begin=access.tokens),
         }  # fmt: skip
-        dispatcher = Dispatcher(handlers, features=node.view.features, tell=self._tell)
+        handlers |= {name: attrs.evolve(handlers[name], is_exempt=True) for name in _EXEMPT}
+        dispatcher = Dispatcher(handlers, features=node.view.features, quotas=self.quotas, tell=self._tell)
         return dispatcher
 
     def _loader(self, node: ControllerNode, feed: LakeFeed, publishers: list[MetadataPublisher]) -> MetadataLoader:

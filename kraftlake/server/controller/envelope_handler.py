@@ -50,7 +50,7 @@ def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher])
         peer = attrs.evolve(
             request.peer, principal=f"{principal.type_}:{principal.name}",
             token_authenticated=principal.token_authenticated, host=_address(request.body.client_host_address),
-            forwarded=True,
+            forwarded=True, mute=None,
         )  # fmt: skip
         _check(inner)
         answered: Future[Any] = Future()

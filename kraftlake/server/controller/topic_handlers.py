@@ -17,6 +17,8 @@ from kraftlake.controller.configs.config_schema import fallback_sources
 from kraftlake.controller.errors import ApiError, ControllerApiError
 from kraftlake.controller.replication.topics import (
     CLUSTER_METADATA_TOPIC,
+    NO_QUOTA,
+    ApplyQuota,
     CreatableTopic,
     CreatedTopic,
     NewPartitions,
@@ -42,6 +44,15 @@ _DEFAULT_CONFIG: Final = 5
 _NOT_ALLOWED: Final = "The client is not allowed this on the topic."
 _WITH_OWN_ERROR: Final = 3
 """The first version of DeleteTopics with TOPIC_DELETION_DISABLED."""
+_STRICT: Final = {"create_topics": 6, "delete_topics": 5, "create_partitions": 3}
+"""The first versions that are refused beyond the client's quota, with THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
+
+
+def _quota(request: Request) -> ApplyQuota:
+    """Return the quota of the partitions that the request creates or deletes."""
+    if request.throttle is None:
+        return NO_QUOTA
+    return request.throttle.mutations(strict=request.version >= _STRICT[request.name]).record
 
 
 def _may(
@@ -75,8 +86,10 @@ def _create(node: ControllerNode, request: Request) -> Future[Any]:
         if topic.name in allowed | always_answered
     ]  # fmt: skip
 
+    quota = _quota(request)
+
     def create(state: ControllerState) -> ControllerResult[Any]:
-        made = create_topics(state, topics, validate_only=asked.validate_only)
+        made = create_topics(state, topics, validate_only=asked.validate_only, apply_quota=quota)
         sources = fallback_sources(state.image.configs, state.config)
         return ControllerResult(made.records, (made.response, sources), atomic=made.atomic)
 
@@ -152,8 +165,9 @@ def _add(node: ControllerNode, request: Request) -> Future[Any]:
         results = {**errors, **{name: failure for name in names if name not in allowed | repeated}}
         return response_to(request, results=tuple(_partitions(request, name, error) for name, error in results.items()))
 
+    quota = _quota(request)
     return node.run(
-        lambda state: create_partitions(state, topics, validate_only=asked.validate_only), answer,
+        lambda state: create_partitions(state, topics, validate_only=asked.validate_only, apply_quota=quota), answer,
         timeout=asked.timeout,
     )  # fmt: skip
 
@@ -178,6 +192,7 @@ def _delete(node: ControllerNode, request: Request) -> Future[Any]:
         )
         raise ControllerApiError(disabled, "Topic deletion is disabled: delete.topic.enable is false.")
     asked = [(topic, kafka_id(id_)) for topic, id_ in _topics_of(request)]
+    quota = _quota(request)
     on_all = node.authorization.allows_on_cluster(request, AclOperation.DELETE, log_denied=False)
 
     def may(operation: AclOperation, names: Iterable[str]) -> set[str]:
@@ -185,7 +200,7 @@ def _delete(node: ControllerNode, request: Request) -> Future[Any]:
 
     def delete(state: ControllerState) -> ControllerResult[list[_Deletion]]:
         answers, found = _chosen(state, asked, may)
-        deleted = delete_topics(state, list(found))
+        deleted = delete_topics(state, list(found), apply_quota=quota)
         answers += [_Deletion(found[id_], id_, error) for id_, error in deleted.response.items()]
         return ControllerResult(deleted.records, answers, atomic=True)
 

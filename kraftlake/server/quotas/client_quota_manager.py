@@ -76,9 +76,7 @@ class Measured(Generic[S]):
 class ClientQuotaManager(Measured[ClientSensor]):
     """Quotas of a rate: of bytes, or of the time of request handlers. No throttle time is above `longest_ms`."""
 
-    def __init__(
-        self, quota_key: str, quotas: ClientQuotas, windows: Windows, *, longest_ms: int = LONGEST_MS
-    ) -> None:
+    def __init__(self, quota_key: str, quotas: ClientQuotas, windows: Windows, *, longest_ms: int = LONGEST_MS) -> None:
         super().__init__(quota_key, quotas, windows, ClientSensor)
         self._windows = windows
         self._longest_ms = longest_ms

@@ -5,6 +5,7 @@ Source: kafka.network.ConnectionQuotas (recordIpConnectionMaybeThrottle).
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Final
 
 from kraftlake.publisher.client_quotas import ClientQuotas
@@ -13,10 +14,11 @@ from kraftlake.server.quotas.sensors import Sensors
 
 
 class ConnectionRates:
-    """The connections of each address within the last windows; the thread that accepts connections calls it."""
+    """The connections of each address to a node's listeners within the last windows. Thread-safe."""
 
     def __init__(self, quotas: ClientQuotas, windows: Windows) -> None:
         self._quotas = quotas
+        self._lock = Lock()
         self._longest_ms: Final = windows.length_ms
         self._sensors = Sensors[str, Rate](lambda: Rate(windows))
 
@@ -27,9 +29,10 @@ class ConnectionRates:
         limit = self._quotas.connection_rate(address)
         if limit is None:
             return 0
-        rate = self._sensors.get(address, now_ms)
-        rate.record(1, now_ms)
-        wait_ms = min(rate.wait_ms(limit, now_ms), self._longest_ms)
-        if wait_ms > 0:
-            rate.record(-1, now_ms)
-        return wait_ms
+        with self._lock:
+            rate = self._sensors.get(address, now_ms)
+            rate.record(1, now_ms)
+            wait_ms = min(rate.wait_ms(limit, now_ms), self._longest_ms)
+            if wait_ms > 0:
+                rate.record(-1, now_ms)
+            return wait_ms

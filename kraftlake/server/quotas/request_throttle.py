@@ -143,9 +143,7 @@ class MutationQuota:
         if throttle_ms:
             self._throttle_ms, self._since_ms = throttle_ms, now_ms
             if self._strict:
-                raise ControllerApiError(
-                    ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded."
-                )
+                raise ControllerApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 
     def throttle_ms(self, now_ms: int) -> int:
         """The rest of the throttle time."""

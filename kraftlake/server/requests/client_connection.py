@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
+import attrs
+
 from kraftlake.runtime.log import get_logger
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
 from kraftlake.server.requests.dispatcher import Peer
@@ -20,9 +22,11 @@ class ClientConnection(asyncio.Protocol):
     """Reads one request, waits for its answer, and only then takes the next one; so the answers are in order.
 
     A client that sends ahead is read once more; then its connection is paused until the answer is sent. For other
-    clients, pausing would cost two system calls a request in vain. All work runs in the loop's thread, except that the
-    thread that has an answer sends it, and wakes the loop only for remaining work. Source:
-    org.apache.kafka.common.network.KafkaChannel, kafka.network.Processor.
+    clients, pausing would cost two system calls a request in vain. A client above its quota is muted after the answer:
+    what it sends meanwhile stays in the system's buffers, and it counts as idle.
+
+    All work runs in the loop's thread, except that the thread that has an answer sends it, and wakes the loop only for
+    remaining work. Source: org.apache.kafka.common.network.KafkaChannel, kafka.network.Processor.
     """
 
     def __init__(
@@ -36,7 +40,7 @@ class ClientConnection(asyncio.Protocol):
         loop: asyncio.AbstractEventLoop,
         ended: Callable[[ClientConnection], None],
     ) -> None:
-        self.peer = peer
+        self.peer = attrs.evolve(peer, mute=self._mute)
         self._client = client
         self._frames = frames
         self._queue = queue
@@ -45,13 +49,17 @@ class ClientConnection(asyncio.Protocol):
         self._ended = ended
         self._transport: asyncio.Transport | None = None
         self._lock = threading.Lock()
-        """Held to change the next three fields, and during the send of an answer, so that the socket stays open."""
+        """Held to change the next four fields, and during the send of an answer, so that the socket stays open."""
         self._number = 0
         """The number of the answer that is awaited, or of the next one."""
         self._is_pending = False
         """Whether the newest request is not answered yet, or its answer is not fully processed."""
         self._wakes_loop = False
         """Whether the loop has to continue after the answer: the client has sent ahead, or reading is paused."""
+        self._mute_ms = 0
+        """The time in ms for which the connection is muted after the awaited answer."""
+        self._unmutes: asyncio.TimerHandle | None = None
+        """What ends the time for which the connection is muted; None if it is not."""
         self._waits = False
         """Whether the next request waits for room in the queue."""
         self._unsent = 0
@@ -81,6 +89,8 @@ class ClientConnection(asyncio.Protocol):
         with self._lock:
             self._transport = None
             self._is_pending = False
+        if self._unmutes is not None:
+            self._unmutes.cancel()
         self._unsent = 0
         self._frames.clear()
         self._buffered.hold(self.abort, 0)
@@ -112,7 +122,7 @@ class ClientConnection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if self._must_wait() or self._unsent or self._waits:
+        if self._must_wait() or self._unsent or self._waits or self._unmutes is not None:
             transport.pause_reading()
         elif self._queue.has_room:
             self._take_request(transport)
@@ -127,6 +137,14 @@ class ClientConnection(asyncio.Protocol):
         with self._lock:
             self._wakes_loop = self._wakes_loop or self._is_pending
             return self._is_pending
+
+    def _mute(self, milliseconds: int) -> None:
+        """Read nothing for a time after the awaited answer, which follows from the same thread."""
+        self._mute_ms = milliseconds
+
+    def _unmute(self) -> None:
+        self._unmutes = None
+        self._proceed()
 
     def _stop_waiting(self) -> None:
         self._waits = False
@@ -163,11 +181,12 @@ class ClientConnection(asyncio.Protocol):
             self._number += 1
             left = self._sent_at_once(answer) if answer else answer
             self._used = self._loop.time()
-            if left == b"" and not self._wakes_loop:
+            mute_ms, self._mute_ms = self._mute_ms, 0
+            if left == b"" and not self._wakes_loop and not mute_ms:
                 self._is_pending = False
                 return
         with suppress(RuntimeError):  # the listener was closed
-            self._loop.call_soon_threadsafe(self._go_on, left)
+            self._loop.call_soon_threadsafe(self._go_on, left, mute_ms)
 
     def _sent_at_once(self, answer: bytes) -> bytes:
         """Send the part of an answer that the system accepts; returns the rest."""
@@ -182,8 +201,8 @@ class ClientConnection(asyncio.Protocol):
         """Return the bytes that carry an answer to the client, in two parts."""
         return LENGTH.pack(len(answer)), answer
 
-    def _go_on(self, left: bytes | None) -> None:
-        """Send the rest of an answer, and take the next request; None closes the connection."""
+    def _go_on(self, left: bytes | None, mute_ms: int = 0) -> None:
+        """Send the rest of an answer, and take the next request after `mute_ms`; None closes the connection."""
         transport = self._transport
         if transport is None:
             return
@@ -195,4 +214,6 @@ class ClientConnection(asyncio.Protocol):
         if left:
             transport.write(left)
             self._unsent = transport.get_write_buffer_size()
+        if mute_ms:
+            self._unmutes = self._loop.call_later(mute_ms / 1_000, self._unmute)
         self._proceed()

@@ -22,6 +22,8 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import MessageScan
 from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.publisher.authorizer import AuthorizerNotReadyError
+from kraftlake.server.quotas.quota_managers import QuotaManagers
+from kraftlake.server.quotas.request_throttle import RequestThrottle
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.held_memory import HeldMemory, HeldShare
 from kraftlake.server.requests.messages import (
@@ -33,6 +35,7 @@ from kraftlake.server.requests.messages import (
     entity,
     of_version,
     request_in,
+    response_in,
     scan_of,
     scanned_request_in,
     versions_of,
@@ -60,7 +63,8 @@ class Peer:
 
     `security_protocol` is the connection's, a key of SECURITY_PROTOCOLS, and `token_authenticated` is set if a
     delegation token has authenticated the principal (KIP-48). `forwarded` is set if a broker has forwarded this
-    client's request (KIP-590): the security protocol is then that between the nodes.
+    client's request (KIP-590): the security protocol is then that between the nodes. `mute` makes the connection read
+    no further request for a time in ms after the next answer (KIP-219); None where only the asked node can do so.
     """
 
     listener: str
@@ -69,6 +73,7 @@ class Peer:
     security_protocol: int = 0
     token_authenticated: bool = False
     forwarded: bool = False
+    mute: Callable[[int], None] | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -88,6 +93,8 @@ class Request:
     elements: int = attrs.field(repr=False)
     """The number of elements in the body's lists when the body was read."""
     frame: bytes = attrs.field(repr=False)
+    throttle: RequestThrottle | None = attrs.field(default=None, repr=False)
+    """The quotas of the request's client; None while no client has a quota."""
     _held: HeldShare = attrs.field(repr=False)
     _respond: Respond = attrs.field(repr=False)
 
@@ -106,12 +113,17 @@ class Request:
         return asked / timedelta(milliseconds=1) if self.may_wait else 0
 
     def answer(self, response: Any) -> None:
-        """Send a response of kio's class."""
+        """Send a response of kio's class, with the client's throttle time."""
+        if self.throttle is not None:
+            response = self.throttle.throttled(response)
         self._respond(encoded_answer(self.frame, response))
 
     def answer_frame(self, frame: bytes) -> None:
         """Send another node's answer to this request, a frame without its length prefix."""
-        self._respond(frame)
+        if self.throttle is not None:
+            self.answer(response_in(self.frame, frame))
+        else:
+            self._respond(frame)
 
     def fail(self, error: ErrorCode, message: str | None = None) -> None:
         """Answer with an error for each item of the request; a Produce without an answer closes the connection."""
@@ -123,6 +135,8 @@ class Request:
 
     def answer_nothing(self) -> None:
         """Send no answer, which the client does not expect, and continue with the connection."""
+        if self.throttle is not None:
+            self.throttle.throttled(None)
         self._respond(NO_ANSWER)
 
     def close(self) -> None:
@@ -138,11 +152,13 @@ Answering: TypeAlias = Any | Future[Any]
 class Handler:
     """The handler of an API's requests, and the versions that are served; None for all versions of kio.
 
-    `begin` raises ControllerApiError, or its future has it, if the request is refused as a whole.
+    `begin` raises ControllerApiError, or its future has it, if the request is refused as a whole. No request quota
+    applies to an API that `is_exempt`.
     """
 
     begin: Callable[[Request], Answering]
     versions: range | None = None
+    is_exempt: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -167,7 +183,7 @@ class Dispatcher:
     A request of another API or version closes the connection, as in Kafka; an unknown version of ApiVersions is
     answered in version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions alone. `features` are part of the
     answer to ApiVersions. `tell` gets a request's errors: a fault of its handler is answered with UNKNOWN_SERVER_ERROR,
-    and the connection continues; malformed bytes close it.
+    and the connection continues; malformed bytes close it. `quotas` are those of the clients.
     """
 
     def __init__(
@@ -175,11 +191,13 @@ class Dispatcher:
         handlers: Mapping[str, Handler],
         *,
         features: Callable[[], NodeFeatures] = NodeFeatures,
+        quotas: QuotaManagers | None = None,
         tell: Callable[[str, BaseException], None],
     ) -> None:
         self._handlers = dict(handlers)
         self._served = {name: handler.versions or versions_of(name) for name, handler in handlers.items()}
         self._features = features
+        self._quotas = quotas
         self._tell = tell
         self.held = HeldMemory(_HELD_MAX_BYTES)
         """The memory of the requests that are not answered yet."""
@@ -203,6 +221,9 @@ class Dispatcher:
                 request.answer(answer)
         except Exception as fault:
             self._refuse(request, fault)
+        finally:
+            if request.throttle is not None:
+                request.throttle.leave_thread()
 
     def _done(self, request: Request, future: Future[Any]) -> None:
         fault = future.exception()
@@ -232,15 +253,18 @@ class Dispatcher:
         """
         name = api_of(frame)
         _, version, correlation, length = REQUEST_HEADER.unpack_from(frame)
+        start = REQUEST_HEADER.size
+        client_id = None if length < 0 else frame[start : start + length].decode(errors="replace")
+        throttle = self._throttle(name, peer, client_id)
         if name == _API_VERSIONS:
-            respond(self._api_versions(frame, version, correlation))
+            answer = self._api_versions(frame, version)
+            answer = answer if throttle is None else throttle.throttled(answer)
+            respond(encoded(correlation, answer, flexible_header=False))  # in every version
             return None
         if name is None or version not in self._served.get(name, ()):
             respond(None)
             return None
         body = scanned_request_in(frame, scan)
-        start = REQUEST_HEADER.size
-        client_id = None if length < 0 else frame[start : start + length].decode(errors="replace")
         module = import_module(entity(name, version, EntityType.response).__module__)
         held = self.held.share(len(frame) + scan.elements * _ELEMENT_BYTES)
 
@@ -250,17 +274,26 @@ class Dispatcher:
 
         return Request(
             name=name, version=version, client_id=client_id, peer=peer, body=body, module=module, frame=frame,
-            elements=scan.elements, held=held, respond=answered,
+            elements=scan.elements, throttle=throttle, held=held, respond=answered,
         )  # fmt: skip
 
-    def _api_versions(self, frame: bytes, version: int, correlation: int) -> bytes:
-        """Answer ApiVersions with the served APIs (KIP-511); every version has the old response header."""
+    def _throttle(self, name: str | None, peer: Peer, client_id: str | None) -> RequestThrottle | None:
+        """Return the quotas of a request whose handling begins; None while no client has a quota."""
+        quotas = self._quotas
+        if quotas is None or not quotas.quotas.limits_requests:
+            return None
+        is_exempt = name in self._handlers and self._handlers[name].is_exempt
+        return RequestThrottle(
+            quotas, principal=peer.principal, client_id=client_id or "", mute=peer.mute, is_exempt=is_exempt
+        )
+
+    def _api_versions(self, frame: bytes, version: int) -> Any:
+        """Return the answer to ApiVersions, with the served APIs (KIP-511)."""
         is_known = version in versions_of(_API_VERSIONS)
         response = entity(_API_VERSIONS, version if is_known else 0, EntityType.response)
         module = import_module(response.__module__)
         if is_known and not _names_software(request_in(frame)):
-            answer = of_version(response, error_code=ErrorCode.INVALID_REQUEST, api_keys=(), throttle_time=AT_ONCE)
-            return encoded(correlation, answer, flexible_header=False)
+            return of_version(response, error_code=ErrorCode.INVALID_REQUEST, api_keys=(), throttle_time=AT_ONCE)
         served = {**(self._served if is_known else {}), _API_VERSIONS: versions_of(_API_VERSIONS)}
         keys = {
             name: int(entity(name, versions[0], EntityType.request).__api_key__) for name, versions in served.items()
@@ -280,7 +313,7 @@ class Dispatcher:
                 ),
                 "finalized_features_epoch": features.epoch,
             }
-        answer = of_version(
+        return of_version(
             response,
             error_code=ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION,
             api_keys=tuple(
@@ -290,4 +323,3 @@ class Dispatcher:
             throttle_time=AT_ONCE,
             **more,
         )
-        return encoded(correlation, answer, flexible_header=False)

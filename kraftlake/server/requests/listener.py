@@ -17,6 +17,7 @@ from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.log import get_logger
 from kraftlake.server.listener_security import PLAINTEXT, ListenerSecurity
 from kraftlake.server.node_config import ListenerAddress
+from kraftlake.server.quotas.connection_rates import ConnectionRates
 from kraftlake.server.requests.authentication_counts import AuthenticationCounts
 from kraftlake.server.requests.buffered_bytes import BufferedBytes
 from kraftlake.server.requests.client_connection import ClientConnection
@@ -34,6 +35,8 @@ _FLUSH_SECONDS: Final = 1.0
 _ACCEPT_AGAIN_SECONDS: Final = 1.0
 """The delay before connections are accepted again after the system ran out of file descriptors."""
 _LONGEST_SWEEP_SECONDS: Final = 5.0
+_MOST_THROTTLED: Final = 1_000
+"""The maximum number of connections of throttled addresses that are kept open; beyond it, one is closed at once."""
 
 
 class RequestListener:
@@ -42,7 +45,8 @@ class RequestListener:
     `handle` is that of a `Dispatcher`: it gets a frame, its sender, and a function that takes the answer, see
     `Respond`; only the first answer to a request counts. `ended` gets the sender of each connection at its end. The
     requests of a connection are handled in order, the next one after the answer to the last; those of several
-    connections at the same time. The limits bound connections and memory, so that no client can starve others. The
+    connections at the same time. The limits bound connections and memory, so that no client can starve others; an
+    address whose connections exceed its quota by `rates` is not served. The
     sockets belong to an asyncio loop in a separate thread. `security` is asked of each connection before its requests
     are taken, `users` can log in; raises UsageError if the stores can't be opened. Source: kafka.network.SocketServer.
     """
@@ -55,6 +59,7 @@ class RequestListener:
         handle: Handle,
         *,
         limits: ListenerLimits | None = None,
+        rates: ConnectionRates | None = None,
         ended: Callable[[Peer], object] = lambda _: None,
         security: ListenerSecurity = PLAINTEXT,
         users: LoginUsers | None = None,
@@ -64,6 +69,7 @@ class RequestListener:
         self._name = name
         self._where = (host, port)
         self._handle = handle
+        self._rates = rates
         self._peer_ended = ended
         self.limits = limits or ListenerLimits()
         """The limits of the listener."""
@@ -114,7 +120,9 @@ class RequestListener:
         """Start to listen. Raises EnvironmentFaultError where that is not possible."""
         assert self._running is None, "it is started once"
         bound = bound_socket(*self._where, self.limits)
-        self._running = _Running(self._entrance, bound, self._handle, self.limits, self._peer_ended)
+        self._running = _Running(
+            self._entrance, bound, self._handle, self.limits, rates=self._rates, peer_ended=self._peer_ended
+        )
         self._running.start()
 
     def close(self) -> None:
@@ -137,10 +145,15 @@ class _Running:
         bound: socket.socket,
         handle: Handle,
         limits: ListenerLimits,
+        *,
+        rates: ConnectionRates | None,
         peer_ended: Callable[[Peer], object],
     ) -> None:
         self._entrance = entrance
         self._name = name = entrance.listener
+        self._rates = rates
+        self._too_many: set[socket.socket] = set()
+        """The connections of addresses that create them too fast; each is closed after its throttle time."""
         self._peer_ended = peer_ended
         self._socket = bound
         self.port = int(bound.getsockname()[1])
@@ -188,6 +201,8 @@ class _Running:
         self._is_ending = True
         self._loop.remove_reader(self._socket)
         self._socket.close()
+        for client in tuple(self._too_many):
+            self._close_throttled(client)
         for connection in tuple(self.connections):
             connection.close()
         self._loop.call_later(_FLUSH_SECONDS, self._abort)
@@ -225,8 +240,24 @@ class _Running:
                 with suppress(OSError):  # what logs is imported when it is first needed
                     get_logger(__name__).warning("cannot_accept", cause=str(fault), listener=self._name)
                 return
-            self._pace.count()
-            self._take(client, str(address[0]))
+            host = str(address[0])
+            wait_ms = 0 if self._rates is None else self._rates.record(host, int(self._loop.time() * 1_000))
+            if wait_ms:
+                self._throttle(client, wait_ms)
+            else:
+                self._pace.count()
+                self._take(client, host)
+
+    def _throttle(self, client: socket.socket, wait_ms: int) -> None:
+        """Close a connection later, so that its client does not come back at once (KIP-612)."""
+        self._too_many.add(client)
+        if len(self._too_many) > _MOST_THROTTLED:
+            self._close_throttled(next(iter(self._too_many)))
+        self._loop.call_later(wait_ms / 1_000, self._close_throttled, client)
+
+    def _close_throttled(self, client: socket.socket) -> None:
+        self._too_many.discard(client)
+        client.close()
 
     def _take(self, client: socket.socket, host: str) -> None:
         limits = self._limits

@@ -32,7 +32,7 @@ class Handled:
         config = BrokerConfig(broker_id=1, lake="x", log_dirs=("d",), listener=LISTENER, settings=settings)
         self.logs = MemoryLogManager({"d": D1}, LogConfig())
         self.leader, self.follower = ReplicationQuota(ManualClock()), ReplicationQuota(ManualClock())
-        quotas = reconfigure_quotas(leader_quota=self.leader, follower_quota=self.follower)
+        quotas = reconfigure_quotas({LEADER_RATE: self.leader, FOLLOWER_RATE: self.follower})
         self.listener = RequestListener("PLAINTEXT", "127.0.0.1", 0, lambda *_: None)
         listening = reconfigure_listener(self.listener)
         self.handler = BrokerConfigHandler(config.static_settings, listening, reconfigure_logs(self.logs), quotas)

@@ -548,3 +548,23 @@ def test_connections_have_the_buffers_of_the_limits() -> None:
         with closing(bound.accept()[0]) as taken:
             sizes = [taken.getsockopt(socket.SOL_SOCKET, one) for one in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
     assert sizes in ([16_384, 32_768], [32_768, 65_536])  # Linux keeps as much again for itself
+
+
+def test_a_muted_client_is_not_read_and_holds_no_thread() -> None:
+    handled = SimpleQueue[float]()
+
+    def handle(data: bytes, peer: Peer, respond: Respond) -> None:
+        handled.put(time.monotonic())
+        if data == b"mute":
+            assert peer.mute is not None
+            peer.mute(400)
+        respond(data)
+
+    with listening(handle, num_io_threads=1) as listener, connected(listener) as client, connected(listener) as other:
+        client.sendall(frame(b"mute") + frame(b"ahead"))
+        assert receive_frame(client) == b"mute"
+        client.sendall(frame(b"later"))
+        assert answers(other)
+        muted, served = handled.get(), handled.get()
+        assert [receive_frame(client) for _ in range(2)] == [b"ahead", b"later"]
+        assert served - muted < 0.4 <= handled.get() - muted

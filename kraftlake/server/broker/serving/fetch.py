@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -29,6 +29,9 @@ _WITH_IDS: Final = 13
 """The first version of Fetch that names topics by id (KIP-516)."""
 _LEADER_IN_ANSWER: Final = 16
 """The first version whose answer has the leader's address (KIP-951)."""
+_EMPTY_BYTES: Final = 20
+_PARTITION_BYTES: Final = 45
+"""The approximate sizes of an answer without partitions, and of a partition without its records."""
 _NO_SESSION_EPOCH: Final = -1
 _COMMITTED: Final = 1
 _ISOLATIONS: Final = (0, _COMMITTED)
@@ -75,6 +78,9 @@ class FetchHandler:
             self._answer(request, FetchResponse(), {}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
             return
         request = _without_partitions(request)
+        throttle = request.throttle
+        if throttle is not None:
+            throttle.is_exempt = replica_id >= 0
         asked = FetchRequest(
             params=self._params(request, replica_id, replica_epoch),
             partitions=wanted,
@@ -90,6 +96,7 @@ class FetchHandler:
             self._server, self._sessions, asked, lambda answer: self._answer(request, answer, unknown),
             on_fault=partial(fail_after_fault, request), may_read=None if replica_id >= 0 else may_read,
             throttle=self._leader_quota if replica_id >= 0 else None,
+            withholds=lambda partitions: throttle is not None and throttle.withholds(_size_of(partitions.values())),
         )  # fmt: skip
 
     def _params(self, request: Request, replica_id: int, replica_epoch: int) -> FetchParams:
@@ -97,6 +104,8 @@ class FetchHandler:
         max_bytes = int(body.max_bytes)
         if replica_id < 0:
             max_bytes = min(max_bytes, self._fetch_max_bytes)
+            if request.throttle is not None:
+                max_bytes = min(max_bytes, request.throttle.most_fetched())
         isolation = FetchIsolation.TXN_COMMITTED if int(body.isolation_level) else FetchIsolation.HIGH_WATERMARK
         return FetchParams(
             replica_id=replica_id,
@@ -215,6 +224,11 @@ def _partition(one: Any, topic_id: Uuid | None) -> FetchPartition:
         current_leader_epoch=None if epoch < 0 else epoch,
         last_fetched_epoch=None if last_epoch < 0 else last_epoch,
     )
+
+
+def _size_of(partitions: Iterable[FetchedPartition]) -> int:
+    """Return the size of an answer in bytes, which a partition without news in a fetch session adds nothing to."""
+    return _EMPTY_BYTES + sum(len(one.data) + _PARTITION_BYTES for one in partitions if one.data)
 
 
 def _refusal(module: Any, number: int, error: ErrorCode) -> Any:

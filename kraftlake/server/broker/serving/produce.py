@@ -101,10 +101,14 @@ class ProduceHandler:
                     failed[partition] = batch
                 else:
                     entries[partition] = batch
+        size = len(request.frame)
         request = _without_records(request)
-        body = request.body
+        body, throttle = request.body, request.throttle
 
         def answered(answers: Mapping[TopicPartition, ProduceAnswer]) -> None:
+            if throttle is not None:
+                throttle.is_exempt = body.acks == 0
+                throttle.produced(size)
             if body.acks == 0:
                 if failed or None in names or any(one.error for one in answers.values()):
                     request.close()  # the only way to tell the client, which refreshes its metadata then

@@ -1,0 +1,222 @@
+"""Client quotas of a lake's cluster, as real clients feel them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, ThrottleEvent, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraftlake.controller.access.client_quotas import QuotaAlteration, alter_client_quotas
+from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.publisher.client_quotas import CONNECTION_RATE_KEY, QUOTA_KEYS, ClientQuotas
+from tests.server.broker.lake_cluster import LakeCluster
+from tests.server.broker.test_heeded_settings import asked, milliseconds
+
+PATIENCE = 20
+WINDOWS = {"quota.window.num": "3", "controller.quota.window.num": "2"}
+RATE = 200_000
+IS_LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+SETTLED_AFTER, MEASURED = 3.0, 20.0 if IS_LONG else 3.0
+"""Seconds: first all windows but one may be filled at once, then the rate is the quota's."""
+LOWEST, HIGHEST = (0.9 if IS_LONG else 0.6) * RATE, 1.1 * RATE
+"""A client beside other work may not get all that it may have."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeCluster]:
+    made = LakeCluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        made.start_controller(101, **WINDOWS)
+        made.start_broker(1, WINDOWS)
+        made.await_unfenced(1)
+        made.wait_for(lambda: made.members[1].server.dispatcher)
+        admin = made.admin()
+        admin.create_topics([NewTopic("t", 3, 1)])["t"].result(PATIENCE)
+        made.wait_for(lambda: made.members[1].server.broker.cache.contains("t"))
+        yield made
+    finally:
+        made.stop()
+
+
+def alter(cluster: LakeCluster, entity: dict[str, str | None], **quotas: float | None) -> None:
+    """Change quotas in the log, and wait until the nodes have replayed the change."""
+    change = QuotaAlteration(entity=tuple(entity.items()), ops=tuple(quotas.items()))
+    controller = cluster.members[101].server
+    controller.node.controller.submit(lambda state: alter_client_quotas(state, [change])).result(PATIENCE)
+    set_ones = {key: value for key, value in quotas.items() if value is not None}
+    cluster.wait_for(lambda: all(in_effect(cluster.members[node].server, entity) == set_ones for node in (1, 101)))
+
+
+def in_effect(server: Any, entity: dict[str, str | None]) -> dict[str, float | None]:
+    """The quotas of a node for a client, or an address; of a default entity, those of anyone."""
+    found: ClientQuotas = server.quotas.quotas
+    if "ip" in entity:
+        return {CONNECTION_RATE_KEY: found.connection_rate(entity["ip"] or "any")}
+    user, client_id = entity.get("user", "") or "any", entity.get("client-id", "") or "any"
+    limits = {key: found.limit(key, user=user, client_id=client_id) for key in QUOTA_KEYS}
+    return {key: limit for key, limit in limits.items() if limit is not None}
+
+
+class Throttles:
+    """The throttle times in ms that a client was given."""
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+
+    def __call__(self, event: ThrottleEvent) -> None:
+        self.times.append(round(event.throttle_time * 1_000))
+
+
+def rate_of_producer(cluster: LakeCluster, client_id: str, partition: int, throttles: Throttles) -> float:
+    """The bytes a second that a producer that is never short of records has acknowledged, once it has settled."""
+    acknowledged = list[tuple[float, int]]()
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.brokers, "client.id": client_id, "batch.size": 20_000, "linger.ms": 1,
+            "max.in.flight": 1, "queue.buffering.max.messages": 100, "throttle_cb": throttles,
+        }
+    )  # fmt: skip
+    began = time.monotonic()
+
+    def delivered(error: object, message: object) -> None:
+        assert error is None
+        acknowledged.append((time.monotonic() - began, 9_900))
+
+    while time.monotonic() - began < SETTLED_AFTER + MEASURED:
+        try:
+            producer.produce("t", b"x" * 9_900, partition=partition, on_delivery=delivered)
+        except BufferError:
+            producer.poll(0.02)
+        producer.poll(0)
+    producer.purge()
+    return sum(size for at, size in acknowledged if SETTLED_AFTER <= at < SETTLED_AFTER + MEASURED) / MEASURED
+
+
+def test_a_producer_settles_at_its_quota_and_others_are_not_held(cluster: LakeCluster) -> None:
+    alter(cluster, {"client-id": "held"}, producer_byte_rate=RATE)
+    throttles = Throttles()
+    assert LOWEST <= rate_of_producer(cluster, "held", 0, throttles) <= HIGHEST
+    assert max(throttles.times) > 0
+    free = Producer({"bootstrap.servers": cluster.brokers, "client.id": "free", "throttle_cb": throttles})
+    throttles.times.clear()
+    for _ in range(200):
+        free.produce("t", b"x" * 9_900, partition=2)
+    assert free.flush(PATIENCE) == 0
+    assert throttles.times == []
+
+
+def test_a_consumer_settles_at_its_quota(cluster: LakeCluster) -> None:
+    producer = Producer({"bootstrap.servers": cluster.brokers, "batch.size": 10_000})
+    for _ in range(round((SETTLED_AFTER + MEASURED) * RATE / 5_000)):
+        producer.produce("t", b"x" * 9_900, partition=1)
+    assert producer.flush(PATIENCE) == 0
+    alter(cluster, {"user": "ANONYMOUS", "client-id": "reader"}, consumer_byte_rate=RATE)
+    throttles = Throttles()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.brokers, "group.id": "g", "client.id": "reader", "throttle_cb": throttles,
+            "enable.auto.commit": False, "fetch.max.bytes": 40_000, "max.partition.fetch.bytes": 40_000,
+            "message.max.bytes": 30_000, "queued.min.messages": 1_000_000, "auto.offset.reset": "earliest",
+        }
+    )  # fmt: skip
+    consumer.assign([TopicPartition("t", 1, 0)])
+    began, read = time.monotonic(), list[tuple[float, int]]()
+    while (now := time.monotonic() - began) < SETTLED_AFTER + MEASURED:
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            read.append((now, len(message)))
+    consumer.close()
+    rate = sum(size for at, size in read if at >= SETTLED_AFTER) / MEASURED
+    assert LOWEST <= rate <= HIGHEST
+    assert max(throttles.times) > 0
+
+
+def test_a_client_above_its_share_of_a_thread_is_throttled(cluster: LakeCluster) -> None:
+    alter(cluster, {"client-id": "busy"}, request_percentage=0.01)
+    throttles = Throttles()
+    client = Producer({"bootstrap.servers": cluster.brokers, "client.id": "busy", "throttle_cb": throttles})
+    for _ in range(2):
+        client.list_topics(timeout=PATIENCE)
+        client.poll(0)
+    assert throttles.times
+    assert max(throttles.times) <= 1_000, "no longer than a window"
+    alter(cluster, {"client-id": "busy"}, request_percentage=None)
+    throttles.times.clear()
+    client.list_topics(timeout=PATIENCE)
+    client.list_topics(timeout=PATIENCE)
+    client.poll(0)
+    assert not any(throttles.times), "librdkafka tells the end of it as 0"
+
+
+def changed(cluster: LakeCluster, api: str, version: int, **fields: Any) -> Any:
+    """The answer of a broker to a request that it forwards, which waits for no broker."""
+    return asked(cluster, api, version, timeout=milliseconds(10_000), **fields)
+
+
+def created(cluster: LakeCluster, version: int, *partitions: int) -> tuple[list[ErrorCode], int]:
+    """The errors of new topics with so many partitions, and the throttle time in ms."""
+    module = import_module(f"kio.schema.create_topics.v{version}.request")
+    topics = tuple(
+        module.CreatableTopic(
+            name=f"{version}-{number}", num_partitions=number, replication_factor=1, assignments=(), configs=()
+        )
+        for number in partitions
+    )
+    answer = changed(cluster, "create_topics", version, topics=topics, validate_only=False)
+    return [ErrorCode(one.error_code) for one in answer.topics], answer.throttle_time // milliseconds(1)
+
+
+def test_who_has_no_partitions_left_is_refused_or_only_throttled_by_older_versions(cluster: LakeCluster) -> None:
+    alter(cluster, {"user": None}, controller_mutation_rate=4)  # 8 tokens at most
+    errors, throttle_ms = created(cluster, 7, 3, 6, 1)
+    assert errors == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+    assert 150 < throttle_ms <= 250, "a token is missing"
+    module = import_module("kio.schema.delete_topics.v6.request")
+    topic = module.DeleteTopicState(name="7-3", topic_id=None)
+    answer = changed(cluster, "delete_topics", 6, topics=(topic,))
+    assert [one.error_code for one in answer.responses] == [ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+    module = import_module("kio.schema.create_partitions.v3.request")
+    more = module.CreatePartitionsTopic(name="7-3", count=5, assignments=None)
+    answer = changed(cluster, "create_partitions", 3, topics=(more,), validate_only=False)
+    assert [one.error_code for one in answer.results] == [ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+    time.sleep(0.3)
+    assert created(cluster, 5, 5, 2) == ([ErrorCode.NONE] * 2, pytest.approx(1_650, abs=100))
+    throttles = Throttles()
+    admin = AdminClient({"bootstrap.servers": cluster.brokers, "throttle_cb": throttles})
+    admin.delete_topics(["7-3"])["7-3"].result(PATIENCE)
+    admin.poll(1)
+    assert max(throttles.times) > 1_000
+    alter(cluster, {"user": None}, controller_mutation_rate=None)
+    assert created(cluster, 7, 9, 1) == ([ErrorCode.NONE] * 2, 0)
+
+
+def test_an_address_that_connects_too_often_is_not_served(cluster: LakeCluster) -> None:
+    alter(cluster, {"ip": "127.0.0.2"}, connection_creation_rate=1)
+    port = cluster.members[1].server.listener.port
+
+    def connect(address: str) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", port), timeout=0.3, source_address=(address, 0))
+
+    def is_closed(client: socket.socket, within: float) -> bool:
+        client.settimeout(within)
+        try:
+            return client.recv(1) == b""
+        except TimeoutError:
+            return False
+
+    clients = [connect("127.0.0.2") for _ in range(3)]
+    other = connect("127.0.0.1")
+    try:
+        assert not is_closed(clients[2], within=0.2), "it is not to come back at once"
+        assert is_closed(clients[2], within=1.5)
+        assert not any(is_closed(client, within=0.1) for client in (*clients[:2], other))
+    finally:
+        for client in (*clients, other):
+            client.close()

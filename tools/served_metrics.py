@@ -19,7 +19,10 @@ from kraftlake.server.cluster_up.cluster_metrics import ClusterMetrics
 from kraftlake.server.follow_doctor import register_doctor
 from kraftlake.server.follow_metrics import register_metrics
 from kraftlake.server.lake_meters import LakeMeters
+from kraftlake.server.node_config import NodeSettings
 from kraftlake.server.observed_lake import TableUpdates, register_updates
+from kraftlake.server.quotas.quota_managers import QuotaManagers
+from kraftlake.server.quotas.quota_metrics import register_broker_quotas, register_controller_quotas
 from kraftlake.server.requests.authentication_counts import register_authentications
 from kraftlake.spark_jobs.replay_listener import StreamMetrics
 
@@ -52,6 +55,7 @@ def _register_controller(registry: MetricsRegistry) -> None:
     HealthCounter().register(registry)
     SnapshotEmitterMetrics(0).register(registry, clock)
     MetadataLoaderMetrics().register(registry, clock)
+    register_controller_quotas(registry, _quotas())
 
 
 def _register_broker(registry: MetricsRegistry) -> None:
@@ -59,6 +63,11 @@ def _register_broker(registry: MetricsRegistry) -> None:
         attrs.make_class("Loader", ["metrics"])(MetadataLoaderMetrics()), None, None
     )
     register_broker(registry, cast("Any", broker), SystemClock())
+    register_broker_quotas(registry, _quotas())
+
+
+def _quotas() -> QuotaManagers:
+    return QuotaManagers(NodeSettings().value, SystemClock())
 
 
 def _register_cluster(registry: MetricsRegistry) -> None:

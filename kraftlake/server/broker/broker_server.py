@@ -27,6 +27,7 @@ from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allocated_by
 from kraftlake.server.quotas.quota_managers import QuotaManagers
+from kraftlake.server.quotas.quota_metrics import register_broker_quotas
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures
 from kraftlake.server.requests.listener import RequestListener, end_points
@@ -89,6 +90,7 @@ class BrokerServer(BrokerLife):
         )  # fmt: skip
         closing.callback(broker.close)
         self.broker = broker
+        register_broker_quotas(self.registry, self.quotas)
         for listener in self.listeners:
             broker.settings.add(reconfigure_listener(listener))
         expirations = KafkaEventQueue(self._clock, "expiration-reaper")

@@ -64,6 +64,7 @@ from kraftlake.server.lake_meters import LakeMeters
 from kraftlake.server.lake_upkeep import LakeUpkeep
 from kraftlake.server.node_life import NodeLife
 from kraftlake.server.quotas.quota_managers import QuotaManagers
+from kraftlake.server.quotas.quota_metrics import register_controller_quotas
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler
 from kraftlake.server.requests.handlers import SASL_HANDLERS
@@ -247,6 +248,7 @@ class ControllerServer(NodeLife):
         loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
         emitter = LakeSnapshotEmitter(lake, clock)
         if self._metrics is not None:
+            register_controller_quotas(self.registry, self.quotas)
             publishers += register_controller(self.registry, node, loader, emitter, clock)
 
         def emit(image: MetadataImage, quorum: QuorumState) -> None:

@@ -14,8 +14,8 @@ from kraftlake.server.quotas.sensors import Sensors
 
 _UNLIMITED: Final = float(2**63 - 1)
 _MOST_SHOWN: Final = 1_000
-Tags = tuple[str, str]
-"""The user and the client id of a sensor; "" for one that the quotas ignore."""
+Client = tuple[str, str]
+"""The user and the client id that a use is measured by; "" for one that the quotas ignore."""
 
 
 class ClientSensor:
@@ -38,7 +38,7 @@ class Measured(Generic[S]):
         self._key = quota_key
         self._quotas = quotas
         self._lock = Lock()
-        self._sensors = Sensors[Tags, S](lambda: kind(windows))
+        self._sensors = Sensors[Client, S](lambda: kind(windows))
 
     @property
     def is_enabled(self) -> bool:
@@ -52,17 +52,18 @@ class Measured(Generic[S]):
             sensor.throttle_ms.record(throttle_ms, now_ms)
             sensor.throttles.record(1, now_ms)
 
-    def rates(self, now_ms: int) -> dict[Tags, float]:
+    def rates(self, now_ms: int) -> dict[Client, float]:
         """The use per second of the clients that were measured last, 1,000 at most."""
         with self._lock:
             return {tags: one.rate.per_second(now_ms) for tags, one in self._sensors.newest(_MOST_SHOWN)}
 
-    def throttle_times(self, now_ms: int) -> dict[Tags, float]:
-        """The average throttle time in ms of the clients that were measured last, 1,000 at most."""
+    def throttle_times(self, now_ms: int) -> dict[Client, float]:
+        """The average throttle time in ms of clients that were throttled within the windows, 1,000 at most."""
         with self._lock:
             return {
-                tags: one.throttle_ms.measure(now_ms) / max(one.throttles.measure(now_ms), 1)
+                tags: one.throttle_ms.measure(now_ms) / count
                 for tags, one in self._sensors.newest(_MOST_SHOWN)
+                if (count := one.throttles.measure(now_ms))
             }
 
     def _sensor(self, user: str, client_id: str, now_ms: int) -> tuple[S, float]:
@@ -138,7 +139,7 @@ class ControllerMutationQuotaManager(Measured[MutationSensor]):
                 sensor.bucket.take(partitions, limit, now_ms)
             return wait_ms if strict else sensor.bucket.wait_ms(limit, now_ms)
 
-    def tokens(self, now_ms: int) -> dict[Tags, float]:
+    def tokens(self, now_ms: int) -> dict[Client, float]:
         """The remaining tokens of the clients that were measured last, 1,000 at most."""
         overrides = self._quotas.overrides(self._key)
         with self._lock:

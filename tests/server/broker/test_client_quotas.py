@@ -199,7 +199,7 @@ def test_who_has_no_partitions_left_is_refused_or_only_throttled_by_older_versio
 
 def test_an_address_that_connects_too_often_is_not_served(cluster: LakeCluster) -> None:
     alter(cluster, {"ip": "127.0.0.2"}, connection_creation_rate=1)
-    port = cluster.members[1].server.listener.port
+    port = cluster.members[1].server.listeners[0].port
 
     def connect(address: str) -> socket.socket:
         return socket.create_connection(("127.0.0.1", port), timeout=0.3, source_address=(address, 0))

@@ -144,6 +144,8 @@ ALIKE = {
     "acls": "as `configs alter`",
     "quotas": "as `configs alter`",
     "features": "as `configs alter`",
+    "scram": "as `configs alter`",
+    "tokens": "as `configs alter`",
 }
 """Commands whose answers have random ids or no end, or the form of another one's."""
 

@@ -22,7 +22,9 @@ _SECTIONS = {
     "Run a cluster on a lake": ("broker", "cluster", "controller"),
     "Make a lake and its tables": ("format", "fork", "generate", "tables", "spark"),
     "Keep a lake in order": ("upkeep", "log compact", "log trim", "log vacuum", "tables trim"),
-    "Change a controlled lake, as its controller": ("brokers", "topics", "configs", "acls", "quotas", "features"),
+    "Change a controlled lake, as its controller": (
+        "brokers", "topics", "configs", "acls", "quotas", "scram", "tokens", "features",
+    ),
 }  # fmt: skip
 """The headings of `--help`, and the commands below each in their order."""
 
@@ -43,6 +45,8 @@ _ELSEWHERE = {
     "acls": "controlled.settings:acls",
     "quotas": "controlled.settings:quotas",
     "features": "controlled.settings:features",
+    "scram": "controlled.scram:scram",
+    "tokens": "controlled.tokens:tokens",
 }
 """The file in `cli.commands` and the name there of each command that is not in the file of its name."""
 

@@ -99,6 +99,9 @@ CONFIG_RESOURCES = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 1
 SCRAM_MECHANISMS = {0: "UNKNOWN", 1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 """org.apache.kafka.clients.admin.ScramMechanism."""
 
+SCRAM_NUMBERS: Final = {name: number for number, name in SCRAM_MECHANISMS.items() if number}
+"""The numbers of the mechanisms by name."""
+
 
 def name_of(names: Mapping[int, str], number: int) -> str:
     """The name of `number`, or the number as text if Kafka 4.4 has no name for it."""

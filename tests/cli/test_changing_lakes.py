@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import re
 import threading
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from kraftlake.cli.application import application
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.quorum.embedded import EmbeddedController
 from kraftlake.controller.quorum.quorum_controller import QuorumController
@@ -96,6 +102,76 @@ def test_settings_are_changed(lake: Path) -> None:
     assert len(image["acls"]) == 1
     assert change("acls", "remove", *acl)["removed"] == 1
     assert change("features", "update", "group.version=0", "--downgrade", "--lake", lake)["level"] == 0
+
+
+def with_typed(typed: str, *words: object) -> list[dict[str, Any]]:
+    """The results of a command that reads stdin."""
+    told = CliRunner().invoke(application, [*map(str, words), "--json"], input=typed)
+    assert told.exit_code == 0, told.stderr
+    assert "secret" not in told.stdout
+    return list(json.loads(told.stdout)["results"])
+
+
+def test_users_get_passwords_that_no_command_line_has(lake: Path, tmp_path: Path) -> None:
+    file = tmp_path / "alice.txt"
+    file.write_text("secret\n# alice's\n")
+    made = with_typed("", "scram", "set", "alice", "--password-file", file, "--lake", lake)
+    assert [(one["mechanism"], one["error"]) for one in made] == [("SCRAM-SHA-256", None), ("SCRAM-SHA-512", None)]
+    bobs = ("--mechanism", "scram-sha-512", "--iterations", 8192, "--lake", lake)
+    assert [one["iterations"] for one in with_typed("secret\n", "scram", "set", "bob", *bobs)] == [8192]
+    kept = {
+        (mechanism, user): credential
+        for mechanism, users in run_json("image", lake, "--show-secrets")["scram"].items()
+        for user, credential in users.items()
+    }
+    assert {*kept} == {("SCRAM-SHA-256", "alice"), ("SCRAM-SHA-512", "alice"), ("SCRAM-SHA-512", "bob")}
+    for (mechanism, _), credential in kept.items():
+        name = mechanism[6:].replace("-", "").lower()
+        salted = hashlib.pbkdf2_hmac(name, b"secret", bytes.fromhex(credential["salt"]), credential["iterations"])
+        server_key = hmac.digest(salted, b"Server Key", name)
+        assert bytes.fromhex(credential["serverKey"]) == server_key
+    assert change("scram", "delete", "bob", "--lake", lake)["deleted"] is True
+    deleted = run_json("scram", "delete", "alice", "--lake", lake)["results"]
+    assert [one["mechanism"] for one in deleted] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+    assert run_json("image", lake)["scram"] == {}
+    assert "RESOURCE_NOT_FOUND" in run("scram", "delete", "alice", "--lake", lake, code=1).stderr
+    assert (
+        "UNACCEPTABLE_CREDENTIAL"
+        in run("scram", "set", "eve", "--iterations", 1, "--password-file", file, "--lake", lake, code=1).stderr
+    )
+
+
+def test_a_password_is_not_empty(lake: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\nsecret")
+    at = MetadataLog.open(lake).end_offset
+    assert "has no password" in fault(
+        "scram", "set", "alice", "--password-file", tmp_path / "empty", "--lake", lake, code=2
+    )
+    assert "on stdin" in fault("scram", "set", "alice", "--lake", lake, code=2)
+    assert MetadataLog.open(lake).end_offset == at
+
+
+def test_tokens_live_as_long_as_the_settings_of_nodes_let_them(lake: Path, tmp_path: Path) -> None:
+    config = tmp_path / "node.properties"
+    config.write_text("delegation.token.secret.key=a key\ndelegation.token.expiry.time.ms=3600000\n")
+    more = ("--config", config, "--lake", lake)
+    made = change("tokens", "create", "--owner", "User:alice", "--renewer", "User:bob", *more)
+    id_ = made["name"]
+    assert b64decode(made["hmac"]) == hmac.digest(b"a key", id_.encode(), "sha512")
+    assert made["lastsUntil"] - made["expires"] == (7 * 24 - 1) * 3_600_000
+    known = run_json("image", lake, "--show-secrets")["delegationTokens"][id_]
+    assert (known["owner"], known["renewers"]) == ("User:alice", ["User:bob"])
+    renewed = change("tokens", "renew", id_, "--period-ms", 60_000, *more)
+    assert renewed["expires"] < made["expires"]
+    assert change("tokens", "renew", "--owner", "User:alice", *more)["expires"] > renewed["expires"]
+    assert run_json("tokens", "expire", "--owner", "User:bob", *more)["results"] == []
+    assert "DELEGATION_TOKEN_NOT_FOUND" in run("tokens", "expire", "nothing", *more, code=1).stderr
+    change("tokens", "expire", id_, *more)
+    assert run_json("image", lake)["delegationTokens"] == {}
+    group = run("tokens", "create", "--owner", "User:alice", "--renewer", "Group:g", *more, code=1)
+    assert "INVALID_PRINCIPAL_TYPE" in group.stderr
+    config.write_text("delegation.token.secret.key=\n")
+    assert "no delegation.token.secret.key" in fault("tokens", "create", "--owner", "User:alice", *more, code=2)
 
 
 def test_what_is_refused_says_so_with_kafkas_error_and_exits_with_1(lake: Path) -> None:
@@ -235,6 +311,18 @@ def test_a_cluster_begins_with_the_users_that_format_was_given(tmp_path: Path) -
     assert set(image["scram"]["SCRAM-SHA-256"]) == {"alice"}
 
 
+def test_format_reads_passwords_that_are_not_given_from_stdin(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    users = [word for name in ("alice", "bob") for word in ("--add-scram", f"SCRAM-SHA-512=[name={name}]")]
+    told = CliRunner().invoke(application, ["format", str(lake), *users], input="secret\nother\n")
+    assert told.exit_code == 0, told.stderr
+    run("brokers", "register", 1, "--lake", lake)
+    found = run_json("image", lake, "--show-secrets")["scram"]["SCRAM-SHA-512"]
+    for user, password in (("alice", b"secret"), ("bob", b"other")):
+        salted = hashlib.pbkdf2_hmac("sha512", password, bytes.fromhex(found[user]["salt"]), 4096)
+        assert bytes.fromhex(found[user]["serverKey"]) == hmac.digest(salted, b"Server Key", "sha512")
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -245,6 +333,9 @@ def test_a_cluster_begins_with_the_users_that_format_was_given(tmp_path: Path) -
         ("--add-scram", "SCRAM-SHA-256=[name=alice]"),
         ("--add-scram", "MD5=[name=alice,password=x]"),
         ("--add-scram", "SCRAM-SHA-256=[name=alice,password=x,salt=!]"),
+        ("--add-scram", "SCRAM-SHA-256=[name=alice,saltedpassword=YQ==]"),
+        ("--add-scram", "SCRAM-SHA-256=[name=alice,saltedpassword=YQ==,salt=YQ==,password=x]"),
+        ("--add-scram", "SCRAM-SHA-256=[name=alice,password=x,iterations=4095]"),
         ("--add-scram", "SCRAM-SHA-256=[name=alice,password=x,iterations=x]"),
         ("--release-version", "3.4", "--add-scram", "SCRAM-SHA-256=[name=alice,password=x]"),
     ],

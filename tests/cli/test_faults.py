@@ -203,7 +203,9 @@ def test_a_wrong_command_line_exits_with_2_and_says_what_is_wrong(words: list[ob
     assert told in result.stderr
 
 
-@pytest.mark.parametrize("group", ["spark", "topics", "brokers", "configs", "acls", "quotas", "features"])
+@pytest.mark.parametrize(
+    "group", ["spark", "topics", "brokers", "configs", "acls", "quotas", "features", "scram", "tokens"]
+)
 def test_a_group_without_a_command_shows_its_help(group: str) -> None:
     result = run(group, code=2)
     assert result.stdout == ""

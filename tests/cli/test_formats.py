@@ -144,6 +144,7 @@ WRITERS = {
     *(f"brokers {verb}" for verb in ("register", "unfence", "fence", "shutdown", "unregister")),
     *(f"topics {verb}" for verb in ("create", "grow", "elect", "isr", "reassign", "delete")),
     "configs alter", "quotas alter", "acls add", "acls remove", "features update",
+    "scram set", "scram delete", "tokens create", "tokens renew", "tokens expire",
 }  # fmt: skip
 """The commands that report what they have done: an object, or the results of a change."""
 

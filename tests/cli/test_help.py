@@ -45,6 +45,7 @@ def test_the_commands_are_those_that_others_rely_on() -> None:
         "brokers register", "brokers unfence", "brokers fence", "brokers shutdown", "brokers unregister",
         "topics create", "topics grow", "topics elect", "topics isr", "topics reassign", "topics delete",
         "configs alter", "quotas alter", "acls add", "acls remove", "features update",
+    "scram set", "scram delete", "tokens create", "tokens renew", "tokens expire",
     }  # fmt: skip
 
 
@@ -110,6 +111,8 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     (tmp_path / "clusters.toml").symlink_to(ROOT / "docs" / "examples" / "clusters.toml")
     (tmp_path / "east.properties").touch()
+    (tmp_path / "node.properties").write_text("delegation.token.secret.key=a key")
+    (tmp_path / "alice.txt").write_text("a password")
     (tmp_path / "moves.json").write_text(
         '{"version":1,"partitions":[{"topic":"big-a","partition":0,"replicas":[1,2,3]}]}'
     )

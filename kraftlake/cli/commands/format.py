@@ -20,7 +20,8 @@ from kraftlake.cli.views.reports import show_formatted
     "--add-scram",
     multiple=True,
     metavar="MECHANISM=[…]",
-    help="A user to begin with: SCRAM-SHA-256=[name=alice,password=secret].",
+    help="A user to begin with: SCRAM-SHA-256=[name=alice]. The password is asked for, or is a line of stdin; what "
+    "follows ,password= can be seen by others on this machine. Repeatable.",
 )
 def format_(
     call: Call, lake: str, *, release_version: str | None, feature: dict[str, str], add_scram: tuple[str, ...]
@@ -38,6 +39,7 @@ def format_(
         # as Kafka 4.0 would, without eligible leader replicas
         kraftlake format older --release-version 4.0 --feature eligible.leader.replicas.version=0
     """
+    from kraftlake.cli.options.passwords import password_of
     from kraftlake.controller.access.scram_argument import scram_record
     from kraftlake.controller.cluster.supported_features import version_of_release
     from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, format_lake
@@ -51,7 +53,7 @@ def format_(
             raise click.BadParameter(str(fault), param_hint="--cluster-id") from fault
     version = LATEST_PRODUCTION if release_version is None else version_of_release(release_version)
     levels = {name: _level(level) for name, level in feature.items()}
-    bootstrap = BootstrapMetadata.of(version, levels, [scram_record(text, version) for text in add_scram])
+    bootstrap = BootstrapMetadata.of(version, levels, [scram_record(text, version, password_of) for text in add_scram])
     log = format_lake(lake, bootstrap, cluster_id=call.cluster_id)
     report = {
         "lake": str(log.path),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.quorum.active_controller import Executed
@@ -36,8 +38,9 @@ class EmbeddedController:
         clock: Clock | None = None,
         draws: random.Random | None = None,
         watch_seconds: float = WATCH_SECONDS,
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Claim `log`, and write the first records of the epoch.
+        """Claim `log`, and write the first records of the epoch; `settings` are further ones of ControllerConfig.
 
         Raises LakeError for an imported lake and, unless `take_over`, for a lake that another controller writes to: if
         the last claim was not that of an embedded controller, the log is watched for `watch_seconds`.
@@ -58,7 +61,7 @@ class EmbeddedController:
                 _refuse_active(followed, leader, watch_seconds)
         self.epoch = log.claim(EMBEDDED_NODE_ID, timestamp=self._clock.milliseconds())
         followed.catch_up()
-        config = ControllerConfig(node_id=EMBEDDED_NODE_ID, cluster_id=log.cluster_id or "")
+        config = ControllerConfig(node_id=EMBEDDED_NODE_ID, cluster_id=log.cluster_id or "", **settings)
         draws = draws or random.Random()  # noqa: S311 - where replicas go is no secret
         self._active = followed.take_over(config, self.epoch, clock=self._clock, draws=draws)
         self._append(self._active.activate(followed.bootstrap))

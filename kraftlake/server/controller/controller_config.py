@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -16,6 +17,22 @@ from kraftlake.server.node_config import ListenerAddress, NodeSettings, check_re
 from kraftlake.server.node_connections import TO_CONTROLLERS, node_client
 from kraftlake.server.requests.listener_limits import ListenerLimits, listener_limits
 from kraftlake.server.requests.tokens import SECRET_KEY
+
+
+def token_settings(settings: NodeSettings) -> dict[str, Any]:
+    """The settings of delegation tokens, by their names in ControllerConfig."""
+    value = settings.value
+    return {
+        "delegation_token_secret_key": value(SECRET_KEY) or None,
+        **{
+            name.replace(".", "_"): value(name)
+            for name in (
+                "delegation.token.max.lifetime.ms",
+                "delegation.token.expiry.time.ms",
+                "delegation.token.expiry.check.interval.ms",
+            )
+        },
+    }
 
 
 @attrs.frozen(kw_only=True)
@@ -94,11 +111,8 @@ class ControllerServerConfig:
             ),
             unclean_leader_election_interval_ms=value("unclean.leader.election.interval.ms"),
             quorum_fetch_timeout_ms=max(1, value("controller.quorum.fetch.timeout.ms")),
-            delegation_token_secret_key=value(SECRET_KEY) or None,
-            delegation_token_max_lifetime_ms=value("delegation.token.max.lifetime.ms"),
-            delegation_token_expiry_time_ms=value("delegation.token.expiry.time.ms"),
-            delegation_token_expiry_check_interval_ms=value("delegation.token.expiry.check.interval.ms"),
             static_configs=dict(self.settings.values),
+            **token_settings(self.settings),
         )
 
     @property

@@ -39,6 +39,8 @@ class LakeChange:
         self._lake = lake
         self._take_over = take_over
         self._results: list[tuple[str, ApiError, Mapping[str, Any]]] = []
+        self.settings: Mapping[str, Any] = {}
+        """Settings of the controller that are none of Kafka's defaults, by their names in ControllerConfig."""
 
     @functools.cached_property
     def controller(self) -> EmbeddedController:
@@ -46,7 +48,7 @@ class LakeChange:
         from kraftlake.controller.quorum.bootstrap import open_controlled
         from kraftlake.controller.quorum.embedded import EmbeddedController
 
-        controller = EmbeddedController(open_controlled(self._lake), take_over=self._take_over)
+        controller = EmbeddedController(open_controlled(self._lake), take_over=self._take_over, settings=self.settings)
         self._before = controller.image
         return controller
 

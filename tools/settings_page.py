@@ -52,13 +52,18 @@ def _row(why: Ignored, names: Mapping[str, list[str]]) -> str:
 
 
 def _shortened(names: Iterable[str], keys: Mapping[str, ConfigKey]) -> list[str]:
-    """The names, with PREFIX.* for those of a first word that all of its names share."""
-    given, short = set(names), set[str]()
-    for name in given:
-        prefix = name.partition(".")[0] + "."
-        whole = {key for key in keys if key.startswith(prefix)}
-        short.add(f"{prefix}*" if len(whole) > 1 and whole <= given else name)
-    return sorted(short)
+    """The names, with PREFIX.* for those of a first word, or of two first words, if all names with them are given."""
+    given = set(names)
+
+    def shortened(name: str) -> str:
+        words = name.split(".")
+        for prefix in (f"{words[0]}.", f"{'.'.join(words[:2])}."):
+            whole = {key for key in keys if key.startswith(prefix)}
+            if len(whole) > 1 and whole <= given:
+                return f"{prefix}*"
+        return name
+
+    return sorted({*map(shortened, given)})
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -14,6 +14,10 @@ from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.java_values import parse_integer, split_list, trim
 from kraftlake.runtime.words import in_words, shown
 
+_STORE_SETTINGS: Final = {
+    "keystore": ("ssl.keystore.type", "ssl.keystore.location", "ssl.keystore.password"),
+    "truststore": ("ssl.truststore.type", "ssl.truststore.location", "ssl.truststore.password"),
+}
 _STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 _TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 
@@ -63,14 +67,14 @@ def tls_config(properties: Properties) -> TlsConfig:
 
 
 def _store(properties: Properties, name: str, *, certificates: str, key: str | None = None) -> StoreConfig | None:
-    type_key, location_key = f"ssl.{name}.type", f"ssl.{name}.location"
+    type_key, location_key, password_key = _STORE_SETTINGS[name]
     store = StoreConfig(
         name=name,
         type=properties.choice(type_key, _STORE_TYPES, "JKS"),
         location=properties.text(location_key) or None,
         certificates=properties.text(certificates) or None,
         key=(properties.text(key) or None) if key else None,
-        password=properties.text(f"ssl.{name}.password"),
+        password=properties.text(password_key),
         key_password=properties.text("ssl.key.password") if key else None,
     )
     inline = store.certificates is not None or store.key is not None

@@ -26,6 +26,7 @@ from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver
 from kraftlake.server.cluster_up.cluster_plan import NodeKind, NodePlan
+from kraftlake.server.node_config import ListenerAddress
 from tests.kafka_node import new_nodes
 from tests.ports import free_ports
 from tests.server.controller import wire_requests as w
@@ -80,7 +81,8 @@ def ours(folder: Path) -> Iterator[Quorum]:
     nodes = {
         id_: KilledNode(
             NodePlan(
-                kind=NodeKind.CONTROLLER, id=id_, lake=str(lake), port=port, folder=folder / str(id_), settings={}
+                kind=NodeKind.CONTROLLER, id=id_, lake=str(lake), folder=folder / str(id_), settings={},
+                listener=ListenerAddress(name="CONTROLLER", host="127.0.0.1", port=port),
             )
         )
         for id_, port in zip(CONTROLLERS, ports, strict=True)

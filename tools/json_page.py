@@ -135,7 +135,8 @@ ALIKE = {
     "format": "one object: `lake`, `clusterId`, `role`, `metadataVersion`",
     "generate": "one object: the lake, and its episodes with their offsets",
     "restore": "one object: the offset, the voters, and what is lost, moved or lacking, by the names of partitions",
-    "cluster up": "one object when all nodes are up: `bootstrap`, `controllers`, `lake`, `clusterId`, `data`",
+    "cluster up": "one object when all nodes are up: `bootstrap`, `controllers`, `lake`, `clusterId`, `data`, "
+    "`security`",
     "broker": "the log of the process, an object a line",
     "controller": "the log of the process, an object a line",
     "follow": "the log of the process, an object a line",

@@ -11,7 +11,7 @@ EXTRAS: Final = {
     "spark": ("pyspark", "delta", "pandas"),
     "connect": ("grpc", "grpc_status"),
     "s3": ("obstore",),
-    "pkcs12": ("cryptography",),
+    "tls": ("cryptography",),
     "mcp": ("mcp", "mcp_types"),
     "sql": ("duckdb",),
 }

@@ -1,8 +1,9 @@
-"""Java's properties files, parsed as by Kafka's tools and servers. Source: java.util.Properties.load."""
+"""Java's properties files, read and written as by Kafka's tools and servers. Source: java.util.Properties."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 _LINES_TO_SKIP: Final = re.compile(r"(?:[ \t\f\r\n]+|\\(?>\r\n|\r|\n)(?!\Z)|[#!][^\r\n]*)*")
@@ -10,6 +11,8 @@ _LOGICAL_LINE: Final = re.compile(r"(?:\\(?:\r\n|.|\Z)|[^\\\r\n])*", re.DOTALL)
 _ESCAPE_OR_CONTINUATION: Final = re.compile(r"\\(?:(?:\r\n|\r|\n|\Z)[ \t\f]*|(.))", re.DOTALL)
 _KEY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPED_IN_KEYS: Final = re.compile(r"[\\=:#! ]|[^ -~]")
+_ESCAPED_IN_VALUES: Final = re.compile(r"\A |\\|[^ -~]")
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -35,6 +38,26 @@ def parse_properties(content: bytes) -> dict[str, str]:
         key = _match(_KEY, joined, 0)
         found[_unescaped(key[1])] = _unescaped(joined[key.end() :])
         position = line.end()
+
+
+def format_properties(values: Mapping[str, str]) -> bytes:
+    """Write values by key, a line each, so that `parse_properties` and Java read the same."""
+    lines = (
+        f"{_ESCAPED_IN_KEYS.sub(_escape, key)}={_ESCAPED_IN_VALUES.sub(_escape, value)}\n"
+        for key, value in values.items()
+    )
+    return "".join(lines).encode("ascii")
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    for letter, control in _CONTROLS.items():
+        if character == control:
+            return f"\\{letter}"
+    if " " <= character <= "~":
+        return f"\\{character}"
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def _match(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.runtime.java_properties import parse_properties
+from kraftlake.runtime.java_properties import format_properties, parse_properties
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 
@@ -71,3 +71,15 @@ def test_any_bytes_are_properties_or_one_error(content: bytes) -> None:
     except ValueError:
         return
     assert all(isinstance(key, str) and isinstance(value, str) for key, value in found.items())
+
+
+@given(st.dictionaries(TEXT, TEXT, max_size=5))
+def test_what_is_written_is_read_back(values: dict[str, str]) -> None:
+    assert parse_properties(format_properties(values)) == values
+
+
+def test_what_is_written_is_ascii_and_stays_readable() -> None:
+    written = format_properties({"sasl.jaas.config": 'a.Module required password="=:#! é😀";', " b c": " x\ny\\"})
+    assert written.decode("ascii") == (
+        'sasl.jaas.config=a.Module required password="=:#! \\u00e9\\ud83d\\ude00";\n\\ b\\ c=\\ x\\ny\\\\\n'
+    )

@@ -26,7 +26,7 @@ class KilledNode(NodeProcess):
     @property
     def port(self) -> int:
         """Where it listens on loopback."""
-        return self.plan.port
+        return self.plan.listener.port
 
     @property
     def folder(self) -> Path:

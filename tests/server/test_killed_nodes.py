@@ -40,9 +40,14 @@ ROUNDS = 100 if LONG else 2
 """How often a broker is killed whose producer waits for answers."""
 
 
+KINDS = ["PLAINTEXT", "SASL_SSL"] if LONG else ["PLAINTEXT"]
+"""The security protocols of the clusters whose nodes are killed."""
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeProcesses]:
-    with LakeProcesses(tmp_path_factory.mktemp("killed"), settings=CLEANER) as made:
+def cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[LakeProcesses]:
+    secure = getattr(request, "param", "PLAINTEXT") == "SASL_SSL"
+    with LakeProcesses(tmp_path_factory.mktemp("killed"), settings=CLEANER, secure=secure) as made:
         made.create(TOPIC, PARTITIONS, min_insync_replicas="2")
         made.create(
             COMPACTED, COMPACTED_PARTITIONS, min_insync_replicas="2", cleanup_policy="compact",
@@ -53,7 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeProcesses]
 
 def held(cluster: LakeProcesses, topic: str = TOPIC, partitions: int = PARTITIONS) -> dict[tuple[int, int], bytes]:
     """The values of all records by partition and offset."""
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none", "enable.auto.commit": False})
+    consumer = Consumer({**cluster.client, "group.id": "none", "enable.auto.commit": False})
     places = [Place(topic, number, 0) for number in range(partitions)]
     wanted = sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
     consumer.assign(places)
@@ -85,14 +90,15 @@ def active_controller(cluster: LakeProcesses) -> KilledNode:
     )
 
 
+@pytest.mark.parametrize("cluster", KINDS, indirect=True)
 def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(cluster: LakeProcesses) -> None:
     draws = random.Random(SEED)
     names = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
     compacted = [TopicPartition(COMPACTED, number) for number in range(COMPACTED_PARTITIONS)]
     kills = 0
     with (
-        Load(cluster.bootstrap, names, per_second=400) as load,
-        KeyedLoad(cluster.bootstrap, compacted, keys=KEYS, per_second=200, batch_size=8_000) as keyed,
+        Load(cluster.bootstrap, names, per_second=400, **cluster.client) as load,
+        KeyedLoad(cluster.bootstrap, compacted, keys=KEYS, per_second=200, batch_size=8_000, **cluster.client) as keyed,
     ):
         load.await_more()
         end = time.monotonic() + SECONDS
@@ -115,7 +121,7 @@ def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(
     assert not lost, f"{len(lost)} of {len(load.acked)} acknowledged records are gone, such as {lost[0][:2]}"
     values = [*found.values()]
     assert len({*values}) == len(values), "an idempotent producer's record is there twice"
-    left = read_all(cluster.bootstrap, COMPACTED, COMPACTED_PARTITIONS)
+    left = read_all(cluster.client, COMPACTED, COMPACTED_PARTITIONS)
     check_compacted(keyed.records, left)
     assert len(left) < len(keyed.records), "nothing was compacted"
     assert not [node.id for node in cluster.brokers if node.events("log_is_uncleanable")]
@@ -167,6 +173,7 @@ def all_in_sync(cluster: LakeProcesses) -> bool:
     )
 
 
+@pytest.mark.parametrize("cluster", KINDS, indirect=True)
 def test_a_controller_that_slept_while_another_took_over_never_commits_again(cluster: LakeProcesses) -> None:
     stale, epoch = active_controller(cluster), active_epoch(cluster)
     before = len(stale.events("standby"))

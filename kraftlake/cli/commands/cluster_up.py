@@ -54,6 +54,11 @@ cluster = Group(
     help="The first broker's; the other nodes take the ports after it, controllers last. Free ones if not given.",
 )
 @option("--data", type=OUTPUT, metavar="DIR", help="Where the brokers' logs lie, and what each node tells. LAKE-data.")
+@option(
+    "--secure",
+    is_flag=True,
+    help="With TLS, logins and ACLs: own certificates and users, kept in --data for the next start.",
+)
 @config_option
 @settings_option
 @metrics_options()
@@ -65,6 +70,7 @@ def up(
     controllers: int,
     port: int | None,
     data: str | None,
+    secure: bool,
     config: str | None,
     settings: tuple[tuple[str, str], ...],
     metrics: MetricsAddress | None,
@@ -83,6 +89,11 @@ def up(
 
     Settings and configs that have no effect here are warned of, each once.
 
+    With --secure all nodes have TLS by an authority of their own, and clients and nodes log in by SCRAM-SHA-512. The
+    user admin may do everything, others what ACLs allow. DATA/security holds the authority ca.pem, the passwords, and
+    what clients take as admin: client.properties (Java, Kafka's tools, --command-config of kraftlake),
+    librdkafka.properties and kafka-python.json. Certificates that are about to expire are renewed at a start.
+
     With --json stdout gets one line when all nodes are up, with `bootstrap`, `controllers` and the `nodes`.
 
     Examples:
@@ -92,6 +103,8 @@ def up(
         kraftlake cluster up cluster --brokers 3 --controllers 2 --port 9092
         # with settings of Kafka's
         kraftlake cluster up cluster --override min.insync.replicas=2 --override num.partitions=6
+        # with TLS, logins and ACLs
+        kraftlake cluster up cluster --secure --port 9092
         # with metrics of its nodes, its log and its lake
         kraftlake cluster up cluster --metrics 9400
         # for a script: one line with its addresses when it is up
@@ -100,15 +113,17 @@ def up(
     from kraftlake.metadata_log.storage.object_path import is_object_uri
     from kraftlake.server.cluster_up.cluster_metrics import ClusterMetrics, serve_cluster
     from kraftlake.server.cluster_up.cluster_plan import ClusterPlan
+    from kraftlake.server.cluster_up.cluster_security import ClusterSecurity
     from kraftlake.server.cluster_up.cluster_up import ClusterUp
     from kraftlake.server.node_config import NodeSettings
 
     if data is None and is_object_uri(lake):
         raise click.UsageError("--data is needed beside a lake in an object store: brokers' logs lie on disks.")
-    folder = Path(data or f"{str(lake).rstrip('/')}-data")
+    folder = Path(data or f"{str(lake).rstrip('/')}-data").absolute()
     plan = ClusterPlan.of(
-        lake, folder.absolute(), brokers=brokers, controllers=controllers, port=port,
+        lake, folder, brokers=brokers, controllers=controllers, port=port,
         settings=NodeSettings.read(config, settings),
+        security=ClusterSecurity.at(folder / "security") if secure else None,
     )  # fmt: skip
     for name, why in plan.unheeded.items():
         call.terminal.warn(f"{name} has no effect: {why}")
@@ -121,6 +136,8 @@ def up(
         ClusterUp(plan) as running,
         closing(ClusterView(call.terminal, plan, running.cluster_id, as_json=call.as_json)) as view,
     ):
+        for warning in running.warnings:
+            view.warning(warning)
         try:
             _watch(running, view, observed, stop, again)
         except OSError:  # the terminal or the reader of the lines has gone

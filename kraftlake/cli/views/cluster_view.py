@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from kraftlake.server.cluster_up.cluster_plan import ClusterPlan
+    from kraftlake.server.cluster_up.cluster_security import ClusterSecurity
     from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeView
     from kraftlake.server.cluster_up.node_process import NodeProcess
 
@@ -159,9 +160,13 @@ class ClusterView:
             ]
             told: dict[str, Any] = {"bootstrap": bootstrap, "controllers": controllers}
             told |= {"lake": self._plan.lake, "clusterId": self._cluster_id, "data": str(self._plan.data)}
+            if self._plan.security is not None:
+                told["security"] = _security(self._plan.security)
             RowWriter(JSON).write(told | {"nodes": nodes})
         else:
             self._terminal.line(f"the cluster is up: bootstrap {bootstrap}, controllers {controllers}")
+            if self._plan.security is not None:
+                self._terminal.line(_login(self._plan.security))
 
 
 class Picture(NamedTuple):
@@ -185,6 +190,7 @@ class Picture(NamedTuple):
         head = Group(
             text(("cluster ", Style.STRONG), (self.cluster_id or NONE, Style.HEADING), "  lake ", self.plan.lake),
             text(("bootstrap ", Style.STRONG), (bootstrap, Style.NAME)),
+            *([] if self.plan.security is None else [text((_login(self.plan.security), Style.QUIET))]),
             text(),
             _nodes(state, wide=console.width >= _WIDE),
             text(),
@@ -196,6 +202,26 @@ class Picture(NamedTuple):
         taken = sum(len(console.render_lines(part)) for part in (head, foot))
         room = max(1, lines - taken - 1)  # the cursor is below the last line
         return Group(head, _events(self.events[-room:]), foot)
+
+
+def _login(security: ClusterSecurity) -> str:
+    """One line on how clients come in."""
+    return (
+        f"{security.protocol} with {security.mechanism} as {security.user}: {security.client_properties} for Java and "
+        f"kraftlake; "
+        f"{security.librdkafka_properties.name} and {security.python_arguments.name} beside it"
+    )
+
+
+def _security(security: ClusterSecurity) -> dict[str, str]:
+    return {
+        "protocol": security.protocol,
+        "mechanism": security.mechanism,
+        "user": security.user,
+        "clientProperties": str(security.client_properties),
+        "librdkafkaProperties": str(security.librdkafka_properties),
+        "kafkaPython": str(security.python_arguments),
+    }
 
 
 def _time_of_day(milliseconds: int) -> str:

@@ -11,8 +11,10 @@ from typing import Final
 
 import attrs
 
+from kraftlake.protocol.address import Address
 from kraftlake.runtime.errors import UsageError
 from kraftlake.server.broker.broker_config import BrokerConfig
+from kraftlake.server.cluster_up.cluster_security import PROTOCOL, ClusterSecurity
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
 from kraftlake.settings.tables import is_heeded_by
@@ -39,22 +41,21 @@ class NodeKind(Enum):
     CONTROLLER = "controller"
     BROKER = "broker"
 
-    @property
-    def listener(self) -> str:
-        """The name of the kind's listener."""
-        return "PLAINTEXT" if self is NodeKind.BROKER else "CONTROLLER"
-
 
 @attrs.frozen(kw_only=True)
 class NodePlan:
-    """The plan of one node; `folder` is the place of its log file, and of a broker's logs."""
+    """The plan of one node; `folder` is the place of its properties, its log file, and of a broker's logs.
+
+    With `logs_allowed` the node's log has what its authorizer allows.
+    """
 
     kind: NodeKind
     id: int
     lake: str
-    port: int
+    listener: ListenerAddress
     folder: Path
-    settings: Mapping[str, str] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    logs_allowed: bool = False
 
     @property
     def name(self) -> str:
@@ -64,7 +65,7 @@ class NodePlan:
     @property
     def address(self) -> str:
         """The node's address, HOST:PORT."""
-        return f"{HOST}:{self.port}"
+        return str(Address(self.listener.host, self.listener.port))
 
     @property
     def log_file(self) -> Path:
@@ -72,24 +73,36 @@ class NodePlan:
         return self.folder / "log.jsonl"
 
     @property
+    def properties_file(self) -> Path:
+        """The file of the settings, which the node reads at its start; they may be secret."""
+        return self.folder / "node.properties"
+
+    @property
+    def keystore(self) -> Path:
+        """The file of the key and the certificate of a node with TLS."""
+        return self.folder / "keystore.pem"
+
+    @property
     def arguments(self) -> list[str]:
         """The arguments of `kraftlake`."""
         made = [self.kind.value, "--json", "--lake", self.lake, "--id", str(self.id)]
-        made += ["--listener", f"{self.kind.listener}://{self.address}"]
+        made += ["--listener", str(self.listener), "--config", str(self.properties_file)]
         if self.kind is NodeKind.BROKER:
             made += ["--log-dirs", str(self.folder / "logs")]
-        for name, value in self.settings.items():
-            made += ["--override", f"{name}={value}"]
-        return made
+        return made + ["-v"] * self.logs_allowed
 
 
 @attrs.frozen(kw_only=True)
 class ClusterPlan:
-    """The nodes of a lake's cluster. `unheeded` are the settings that no node uses, each with the reason."""
+    """The nodes of a lake's cluster, and their `security`, None without any.
+
+    `unheeded` are the settings that no node uses, each with the reason.
+    """
 
     lake: str
     data: Path
     nodes: tuple[NodePlan, ...]
+    security: ClusterSecurity | None = None
     unheeded: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
@@ -102,11 +115,12 @@ class ClusterPlan:
         controllers: int = 2,
         port: int | None = None,
         settings: NodeSettings | None = None,
+        security: ClusterSecurity | None = None,
     ) -> ClusterPlan:
         """Return a cluster whose nodes listen at ports from `port` on, brokers first; None selects free ports.
 
-        Each node gets the settings that it uses. Raises UsageError for impossible numbers of nodes, and for a setting
-        whose value is not of its type.
+        Each node gets the settings that it uses, over those of the `security`. Raises UsageError for impossible numbers
+        of nodes, and for a setting whose value is not of its type.
         """
         if not 1 <= brokers <= _MOST_BROKERS:
             raise UsageError(f"{brokers} brokers can't be: there are 1 to {_MOST_BROKERS}.")
@@ -127,17 +141,21 @@ class ClusterPlan:
             }
             for kind, role in ((NodeKind.BROKER, BROKER_ROLE), (NodeKind.CONTROLLER, CONTROLLER_ROLE))
         }
+        names = {NodeKind.BROKER: "PLAINTEXT" if security is None else PROTOCOL, NodeKind.CONTROLLER: "CONTROLLER"}
         nodes = tuple(
             NodePlan(
-                kind=kind, id=id_, lake=lake, port=at, folder=data / f"{kind.value}-{id_}", settings=heeded[kind]
+                kind=kind, id=id_, lake=lake, folder=data / f"{kind.value}-{id_}", settings=heeded[kind],
+                listener=ListenerAddress(name=names[kind], host=HOST, port=at),
             )
             for (kind, id_), at in zip(ids, ports, strict=True)
         )  # fmt: skip
+        if security is not None:
+            nodes = tuple(_secured(node, security) for node in nodes)
         for node in nodes:
             _check(node)
         given.check()
         own = {name: why for name, why in _OF_ONE_NODE.items() if name in given.values}
-        return cls(lake=lake, data=data, nodes=nodes, unheeded={**given.without_effect, **own})
+        return cls(lake=lake, data=data, nodes=nodes, security=security, unheeded={**given.without_effect, **own})
 
     def of_kind(self, kind: NodeKind) -> tuple[NodePlan, ...]:
         """The nodes of a kind."""
@@ -148,18 +166,22 @@ class ClusterPlan:
         return ",".join(node.address for node in self.of_kind(kind))
 
 
+def _secured(node: NodePlan, security: ClusterSecurity) -> NodePlan:
+    """Return a node with the settings of the security; a controller logs who was allowed what, as `blame` reads it."""
+    settings = security.node_settings(node.keystore, node.settings)
+    return attrs.evolve(node, settings=settings, logs_allowed=node.kind is NodeKind.CONTROLLER)
+
+
 def _check(node: NodePlan) -> None:
     """Raise UsageError for values that a node would refuse, before any node is started."""
     if node.kind is NodeKind.BROKER:
-        listener = ListenerAddress(name=node.kind.listener, host=HOST, port=node.port)
         BrokerConfig(
-            broker_id=node.id, lake=node.lake, log_dirs=(str(node.folder / "logs"),), listener=listener,
+            broker_id=node.id, lake=node.lake, log_dirs=(str(node.folder / "logs"),), listener=node.listener,
             settings=node.settings,
         )  # fmt: skip
     else:
-        address = ListenerAddress(name=node.kind.listener, host=HOST, port=node.port)
         settings = NodeSettings(values=node.settings)
-        ControllerServerConfig(lake=node.lake, node_id=node.id, listeners=(address,), settings=settings)
+        ControllerServerConfig(lake=node.lake, node_id=node.id, listeners=(node.listener,), settings=settings)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Self
 
 import kraftlake
+from kraftlake.controller.access.scram import alter_user_scram_credentials
 from kraftlake.controller.quorum.bootstrap import format_lake, open_controlled
+from kraftlake.controller.quorum.embedded import EmbeddedController
 from kraftlake.image.broker_partitions import BrokerCounts, count_partitions_of_brokers
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.scram_image import ScramImage
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import lake_location
 from kraftlake.protocol.address import Address
+from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.publisher.ignored_configs import IgnoredConfig, IgnoredConfigs
-from kraftlake.runtime.errors import EnvironmentFaultError
-from kraftlake.server.cluster_up.cluster_plan import HOST, ClusterPlan, NodeKind
+from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, OffsetError
+from kraftlake.server.cluster_up.cluster_plan import ClusterPlan, NodeKind
 from kraftlake.server.cluster_up.cluster_processes import ClusterProcesses
+from kraftlake.server.cluster_up.cluster_security import ClusterSecurity
 from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState, NodeView, incarnations, state_of
 from kraftlake.server.cluster_up.node_offsets import NodeOffsets
 from kraftlake.server.cluster_up.node_process import NodeProcess
@@ -35,6 +41,8 @@ class ClusterUp:
     """
 
     def __init__(self, plan: ClusterPlan) -> None:
+        self.warnings: list[str] = []
+        """Sentences about the start."""
         self._plan = plan
         self._stack = ExitStack()
         self._processes = ClusterProcesses(plan)
@@ -47,15 +55,20 @@ class ClusterUp:
         Raises LakeError if the path holds something other than a controlled lake, EnvironmentFaultError if a folder
         can't be made.
         """
-        self.cluster_id = _controlled(self._plan.lake).cluster_id
-        opened = kraftlake.open(self._plan.lake)
+        plan, security = self._plan, self._plan.security
+        self.cluster_id = _controlled(plan.lake).cluster_id
+        if security is not None:
+            self.warnings = secure(plan, security)
+        opened = kraftlake.open(plan.lake)
         with ExitStack() as stack:
             self._watch = stack.enter_context(opened.watch(poll=POLL_SECONDS))
             self._earlier = incarnations(self._watch.image)
             self._epoch_before = self._watch.state.epoch
-            brokers = self._plan.of_kind(NodeKind.BROKER)
-            addresses = {node.id: Address(HOST, node.port) for node in brokers}
-            self._offsets = NodeOffsets(lambda: self._watch.image, addresses)
+            addresses = {
+                node.id: Address(node.listener.host, node.listener.port) for node in plan.of_kind(NodeKind.BROKER)
+            }
+            client = ClientConfig() if security is None else security.admin
+            self._offsets = NodeOffsets(lambda: self._watch.image, addresses, client)
             stack.callback(self._processes.close)
             try:
                 self._processes.start()
@@ -134,6 +147,28 @@ class ClusterUp:
             leader=leader,
             replicas_out_of_isr=sum(one.out_of_isr for one in counts.values()),
         )
+
+
+def secure(plan: ClusterPlan, security: ClusterSecurity) -> list[str]:
+    """Have the certificates, the clients' files and the users in the lake; returns warnings.
+
+    Raises EnvironmentFaultError for certificates that can't be used, LakeError where users are missing in a lake that
+    another controller writes.
+    """
+    keystores = {node.name: node.keystore for node in plan.nodes}
+    security.write(keystores, plan.addresses(NodeKind.BROKER), datetime.now(UTC))
+    try:
+        users = kraftlake.open(plan.lake).image().scram
+    except OffsetError:  # no controller has written to it yet
+        users = ScramImage()
+    missing, warning = security.credentials(users)
+    if missing:
+        controller = EmbeddedController(open_controlled(plan.lake))
+        answers = controller.run(lambda state: alter_user_scram_credentials(state, (), missing))
+        for user, error in answers.items():
+            if error.is_failure:
+                raise LakeError(f"User {user} can't be added to {plan.lake}: {error.message}")
+    return [] if warning is None else [warning]
 
 
 def _controlled(lake: str) -> MetadataLog:

@@ -12,6 +12,7 @@ from kio.static.primitive import i32, i64
 from kraftlake.image.broker_partitions import partitions_of
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.protocol.address import Address
+from kraftlake.protocol.client_config import ClientConfig
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import NodeClient
 from kraftlake.protocol.node_connector import NodeConnector
@@ -38,12 +39,15 @@ class LedOffsets:
 class NodeOffsets:
     """Queries each broker about once a second, in a thread of its own; `newest` has the last answers by broker.
 
-    A broker that does not answer has no entry. `addresses` returns the addresses of the brokers to query, and `image`
-    the newest image.
+    A broker that does not answer has no entry. `image` returns the newest image, `addresses` are those of the brokers
+    to query, over connections configured by `client`.
     """
 
-    def __init__(self, image: Callable[[], MetadataImage], addresses: Mapping[int, Address]) -> None:
+    def __init__(
+        self, image: Callable[[], MetadataImage], addresses: Mapping[int, Address], client: ClientConfig
+    ) -> None:
         self._image = image
+        self._client = client
         self._addresses = addresses
         self._clients: dict[int, NodeClient] = {}
         self._closed = threading.Event()
@@ -59,7 +63,7 @@ class NodeOffsets:
         self._closed.set()
 
     def _run(self) -> None:
-        connect = NodeConnector(timeout=_TIMEOUT)
+        connect = NodeConnector(config=self._client, timeout=_TIMEOUT)
         image: MetadataImage | None = None
         while not self._closed.wait(_PERIOD_SECONDS):
             newest = self._image()

@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from kraftlake.runtime.java_properties import format_properties
+from kraftlake.runtime.whole_file import write_whole
 from kraftlake.server.cluster_up.cluster_plan import NodePlan
 
 _LAUNCHER: Final = Path(__file__).with_name("node_launcher.py")
@@ -35,6 +37,7 @@ class NodeProcess:
     def start(self) -> None:
         """Start the node. Raises OSError if its folder can't be made or written."""
         self.plan.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.plan.properties_file, [format_properties(self.plan.settings)])
         self.rotate_log()
         command = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *self.plan.arguments]
         with self.plan.log_file.open("ab") as log:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -37,9 +37,9 @@ class KeyedLoad(Load):
             self.records.append((message.partition(), message.offset(), message.key(), message.value()))
 
 
-def read_all(bootstrap: str, topic: str, partitions: int) -> list[KeyedRecord]:
+def read_all(client: Mapping[str, str], topic: str, partitions: int) -> list[KeyedRecord]:
     """All records in the order in which they come, up to the ends of the partitions."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
+    consumer = Consumer({**client, "group.id": "none", "enable.auto.commit": False})
     places = [Place(topic, number, 0) for number in range(partitions)]
     ends = {place.partition: consumer.get_watermark_offsets(place, timeout=30)[1] for place in places}
     consumer.assign(places)

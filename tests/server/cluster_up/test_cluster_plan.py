@@ -17,7 +17,7 @@ def plan(data: Path, **options: object) -> ClusterPlan:
 
 def test_ports_follow_each_other_brokers_first(tmp_path: Path) -> None:
     made = plan(tmp_path, brokers=2, controllers=2, port=9092)
-    assert [(node.name, node.port) for node in made.nodes] == [
+    assert [(node.name, node.listener.port) for node in made.nodes] == [
         ("broker 1", 9092),
         ("broker 2", 9093),
         ("controller 101", 9094),
@@ -28,7 +28,7 @@ def test_ports_follow_each_other_brokers_first(tmp_path: Path) -> None:
 
 
 def test_free_ports_are_all_others(tmp_path: Path) -> None:
-    ports = [node.port for node in plan(tmp_path, brokers=20, controllers=20).nodes]
+    ports = [node.listener.port for node in plan(tmp_path, brokers=20, controllers=20).nodes]
     assert len({*ports}) == 40
 
 
@@ -49,8 +49,7 @@ def test_each_node_gets_the_settings_that_it_heeds(tmp_path: Path) -> None:
     assert made.unheeded == {"no.such": "Kafka has no such setting", "node.id": "each node has its own"}
     assert broker.arguments == [
         "broker", "--json", "--lake", "lake", "--id", "1", "--listener", "PLAINTEXT://127.0.0.1:9092",
-        "--log-dirs", str(tmp_path / "broker-1" / "logs"),
-        "--override", "min.insync.replicas=2", "--override", "replica.fetch.wait.max.ms=50",
+        "--config", str(tmp_path / "broker-1" / "node.properties"), "--log-dirs", str(tmp_path / "broker-1" / "logs"),
     ]  # fmt: skip
 
 
@@ -75,4 +74,4 @@ def test_what_no_node_would_take_is_refused_before_any_is_started(
 
 
 def test_the_last_port_is_one(tmp_path: Path) -> None:
-    assert plan(tmp_path, port=65_531).nodes[-1].port == 65_535
+    assert plan(tmp_path, port=65_531).nodes[-1].listener.port == 65_535

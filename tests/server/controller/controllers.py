@@ -16,7 +16,7 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.server.cluster_up.cluster_plan import NodeKind, NodePlan
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.controller.controller_server import ControllerServer
-from kraftlake.server.node_config import NodeSettings, parse_listener
+from kraftlake.server.node_config import ListenerAddress, NodeSettings, parse_listener
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.controller.kafka_rpc import KafkaRpc
 from tests.ports import free_ports
@@ -122,7 +122,7 @@ def controller_process(lake: str | Path, folder: Path, node_id: int) -> KilledNo
         kind=NodeKind.CONTROLLER,
         id=node_id,
         lake=str(lake),
-        port=port,
+        listener=ListenerAddress(name="CONTROLLER", host="127.0.0.1", port=port),
         folder=folder / str(node_id),
         settings=PROCESSES,
     )

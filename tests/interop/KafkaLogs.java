@@ -4,29 +4,39 @@ import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.metadata.ConfigRepository;
+import org.apache.kafka.server.util.FileLock;
 import org.apache.kafka.server.util.KafkaScheduler;
 import org.apache.kafka.storage.internals.log.BatchMetadata;
 import org.apache.kafka.storage.internals.log.Cleaner;
+import org.apache.kafka.storage.internals.log.CleanerConfig;
 import org.apache.kafka.storage.internals.log.EpochEntry;
+import org.apache.kafka.storage.internals.log.LogCleaner;
 import org.apache.kafka.storage.internals.log.LogCleanerManager;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogManager;
 import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.LogToClean;
@@ -46,6 +56,9 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  *   run FOLDER CONFIGS TOPIC-ID CLEAN RECOVERY-POINT LOG-START STEPS
  *                              opens the partition in FOLDER, takes the STEPS and closes it; answers with what it was
  *                              like before it was closed, and for each step "lead" the offset or the error
+ *
+ *   manage DIRECTORY CONFIGS TOPIC-ID STEPS
+ *                              the same with Kafka's LogManager, which the steps close or kill and open again
  *
  *   compact FOLDER CONFIGS TOPIC-ID END SLOTS
  *                              nanoseconds of cleaning the log once, and what is left, for benchmarks/compaction.py
@@ -97,6 +110,9 @@ public class KafkaLogs {
         if (fields[0].equals("compact")) {
             return compact(fields);
         }
+        if (fields[0].equals("manage")) {
+            return manage(fields);
+        }
         Map configs = (Map) Answers.JSON.readValue(fields[2], Map.class);
         UnifiedLog log = UnifiedLog.create(new File(fields[1]), new LogConfig(configs), Long.parseLong(fields[6]),
             Long.parseLong(fields[5]), SCHEDULER, new BrokerTopicStats(), new Still(),
@@ -122,6 +138,110 @@ public class KafkaLogs {
         log.close();
         settle();
         return seen;
+    }
+
+    static Map manage(String[] fields) throws Exception {
+        Managed managed = new Managed(new File(fields[1]), new LogConfig((Map) Answers.JSON.readValue(fields[2], Map.class)),
+            Optional.of(Uuid.fromString(fields[3])));
+        Iterator steps = ((List) Answers.JSON.readValue(fields[4], List.class)).iterator();
+        List told = new ArrayList();
+        while (steps.hasNext()) {
+            List step = (List) steps.next();
+            if (step.get(0).equals("clean")) {
+                told.add(clean(managed.log, step));
+            } else {
+                managed.take(step);
+            }
+        }
+        managed.log.updateHighWatermark(managed.log.logEndOffset());
+        Map seen = seen(managed.log);
+        seen.put("told", told);
+        managed.end(true);
+        return seen;
+    }
+
+    /** A log in a directory of Kafka's LogManager, whose own cleaner has no thread, and whose tasks are far away. */
+    static class Managed {
+        static final long LATER = 1000000000L;
+
+        final File directory;
+        final LogConfig config;
+        final Optional topicId;
+        final TopicPartition name = new TopicPartition("foo", 0);
+        KafkaScheduler scheduler;
+        LogManager manager;
+        UnifiedLog log;
+
+        Managed(File directory, LogConfig config, Optional topicId) throws Exception {
+            this.directory = directory;
+            this.config = config;
+            this.topicId = topicId;
+            open();
+        }
+
+        void open() throws Exception {
+            scheduler = new KafkaScheduler(1);
+            scheduler.startup();
+            ConfigRepository none = new ConfigRepository() {
+                public Properties config(ConfigResource resource) {
+                    return new Properties();
+                }
+            };
+            LogManager.LogCleanerBuilder cleaners = new LogManager.LogCleanerBuilder() {
+                public LogCleaner build(CleanerConfig config, List folders, ConcurrentMap logs, LogDirFailureChannel failures,
+                    Time time) {
+                    return new LogCleaner(config, folders, logs, failures, time);
+                }
+            };
+            manager = new LogManager(Collections.singletonList(directory), Collections.emptyList(), none, config,
+                new CleanerConfig(0, 1048576L, 0.9, 65536, 1048576, 1e12, LATER, true), 1, LATER, LATER, LATER, LATER,
+                900000, new ProducerStateManagerConfig(2000000000, false), 600000, scheduler, new BrokerTopicStats(),
+                new LogDirFailureChannel(1), new Still(), false, LATER, cleaners);
+            manager.startup(Collections.singleton("foo"));
+            log = manager.getOrCreateLog(name, true, false, topicId);
+            Iterator each = log.logSegments().iterator();
+            while (each.hasNext()) {
+                ((LogSegment) each.next()).largestTimestamp(); // a truncation forgets one that was not asked for before
+            }
+        }
+
+        void take(List step) throws Exception {
+            settle(scheduler); // a flush after a truncation would make the recovery point one beyond the log's end
+            if (step.get(0).equals("cut")) {
+                manager.truncateTo(Collections.singletonMap(name, Long.valueOf(number(step, 1).longValue())), false);
+            } else if (step.get(0).equals("anew")) {
+                manager.truncateFullyAndStartAt(name, number(step, 1).longValue(), false, Optional.empty());
+            } else if (step.get(0).equals("checkpoint")) {
+                manager.checkpointLogRecoveryOffsets();
+                manager.checkpointLogStartOffsets();
+            } else if (step.get(0).equals("restart")) {
+                boolean isClean = ((Boolean) step.get(1)).booleanValue();
+                end(isClean);
+                open();
+                if (!isClean) {
+                    log.flush(true); // what our recovery does by itself, so that the next one need not begin as early
+                    manager.checkpointLogRecoveryOffsets();
+                }
+            } else {
+                KafkaLogs.take(log, step);
+            }
+        }
+
+        /** Shuts the manager down, or lets all its files go as the end of the process does. */
+        void end(boolean isClean) throws Exception {
+            settle(scheduler);
+            if (isClean) {
+                manager.shutdown(-1L);
+            } else {
+                manager.cleaner().shutdown();
+                log.closeQuietly();
+                Iterator locks = manager.dirLocks().iterator();
+                while (locks.hasNext()) {
+                    ((FileLock) locks.next()).destroy();
+                }
+            }
+            scheduler.shutdown();
+        }
     }
 
     /** Wall and CPU nanoseconds of cleaning a log that was closed in order, and the bytes that are left of it. */
@@ -190,8 +310,12 @@ public class KafkaLogs {
 
     /** Waits for what the log has given the scheduler's one thread: flushes, which need it open, and files. */
     static void settle() throws Exception {
+        settle(SCHEDULER);
+    }
+
+    static void settle(KafkaScheduler scheduler) throws Exception {
         final CountDownLatch done = new CountDownLatch(1);
-        SCHEDULER.scheduleOnce("settled", new Runnable() {
+        scheduler.scheduleOnce("settled", new Runnable() {
             public void run() {
                 done.countDown();
             }

@@ -41,12 +41,15 @@ def kafka_log(
     partition = folder / "foo-0"
     partition.mkdir(parents=True, exist_ok=True)
     clean, ends = str(stored.clean).lower(), (stored.recovery_point, stored.log_start_offset)
-    # Kafka allows small segments by this name only.
-    theirs = {name.replace("segment.bytes", "internal.segment.bytes"): value for name, value in configs.items()}
-    told = kafka.ask("run", partition, json.dumps(theirs), FOO, clean, *ends, json.dumps(steps))
+    told = kafka.ask("run", partition, json.dumps(kafka_configs(configs)), FOO, clean, *ends, json.dumps(steps))
     if told["start"]:  # Kafka does not look for it again when the start moves, or the log is cut then
         del told["stable"]
     return told
+
+
+def kafka_configs(configs: dict[str, str]) -> dict[str, str]:
+    """The configs by the names that Kafka knows: it allows small segments by an internal one only."""
+    return {name.replace("segment.bytes", "internal.segment.bytes"): value for name, value in configs.items()}
 
 
 def our_log(
@@ -60,24 +63,33 @@ def our_log(
         match name:
             case "lead":
                 answers.append(led(log, *arguments))
-            case "append":
-                log.append_as_follower(base64.b64decode(arguments[0]), arguments[1])
-            case "elect":
-                log.assign_epoch_start_offset(arguments[0], log.log_end_offset)
-            case "cut":
-                log.truncate_to(arguments[0])
-            case "start":
-                log.update_high_watermark(log.log_end_offset)
-                log.maybe_increment_log_start_offset(arguments[0])
-            case "age":
-                log.delete_old_segments()
             case "clean":
                 answers.append(cleaned(log, checkpoint, *arguments))
+            case _:
+                take(log, name, *arguments)
     log.update_high_watermark(log.log_end_offset)
     found = seen(log) | {"told": answers}
     log.flush()
     log.close()
     return found
+
+
+def take(log: DiskPartitionLog, name: str, *arguments: Any) -> None:
+    """Take a step without an answer."""
+    match name:
+        case "append":
+            log.append_as_follower(base64.b64decode(arguments[0]), arguments[1])
+        case "elect":
+            log.assign_epoch_start_offset(arguments[0], log.log_end_offset)
+        case "cut":
+            log.truncate_to(arguments[0])
+        case "start":
+            log.update_high_watermark(log.log_end_offset)
+            log.maybe_increment_log_start_offset(arguments[0])
+        case "age":
+            log.delete_old_segments()
+        case _:
+            raise ValueError(name)
 
 
 def cleaned(log: DiskPartitionLog, checkpoint: list[int], now_ms: int, slots: int) -> list[int] | str:

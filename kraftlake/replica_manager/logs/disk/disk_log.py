@@ -56,7 +56,7 @@ class DiskPartitionLog(PartitionLog):
     on_lowered: Callable[[], None] = attrs.field(default=lambda: None, init=False)
     """Writes the checkpoints, because the recovery point or the log start offset is now below their values."""
     on_cut: Callable[[int], None] = attrs.field(default=lambda _: None, init=False)
-    """Gets the offset from which on records are removed, before they are."""
+    """Gets the base offset of the first segment that loses records, before it does."""
     cuts: int = attrs.field(default=0, init=False)
     """How often records at the end were removed: what was read of the log before may not be in it."""
     snapshots: ProducerSnapshots = attrs.field(init=False)
@@ -241,10 +241,11 @@ class DiskPartitionLog(PartitionLog):
         return latest
 
     def _cut(self, offset: int) -> None:
+        last = self.segments[self.segment_at(offset)]
         self.cuts += 1
-        self.on_cut(offset)
+        self.on_cut(last.base_offset)
         self._lower(offset)
-        self.remove_after(self.segments[self.segment_at(offset)])
+        self.remove_after(last)
         self.active.truncate_to(offset, self.clock.milliseconds())
         self.active.sync()
         self.reload_producers(offset)

@@ -321,7 +321,7 @@ class LogSegment:
             if not cut:
                 raise problem
             self.log.truncate(end)
-        self._indexed = True
+        self._indexed, self._unindexed = True, 0  # as Kafka counts
         self.become_inactive()
 
     def become_inactive(self) -> None:

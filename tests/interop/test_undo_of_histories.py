@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,16 @@ from kraftlake.protocol.quorum_client import QuorumClient
 from tests.at_least_one import at_least_one
 from tests.interop.kafka_admin import KafkaAdmin, kafka_admin
 from tests.interop.kafka_classes import KafkaClassesError
-from tests.interop.undone_nodes import AUTHORIZED, FAST, acl, delete_all_acls, done, set_configs
+from tests.interop.undone_nodes import (
+    AUTHORIZED,
+    FAST,
+    LakeCluster,
+    acl,
+    cluster_on_a_lake,
+    delete_all_acls,
+    done,
+    set_configs,
+)
 from tests.kafka_node import KafkaNode, started_nodes
 from tests.waiting import wait_for
 
@@ -213,12 +222,25 @@ def without_partial(told: set[tuple[Any, ...]], partial: set[str]) -> set[tuple[
     return {one for one in told if f"{one[0]}/{one[1]}" not in partial}
 
 
-def test_a_random_history_is_undone_to_random_moments(tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(2**32)
+@contextmanager
+def three_nodes(folder: Path) -> Iterator[tuple[KafkaNode, str]]:
+    """A node of a cluster of Kafka's, and the addresses of its controllers."""
     roles = dict.fromkeys((1, 2, 3), "broker,controller")
-    with started_nodes(tmp_path, roles, settings=AUTHORIZED) as nodes, kafka_admin(nodes[1].bootstrap) as admin:
-        node: KafkaNode = nodes[1]
-        quorum = ",".join(one.controller for one in nodes.values())
+    with started_nodes(folder, roles, settings=AUTHORIZED) as nodes:
+        yield nodes[1], ",".join(one.controller for one in nodes.values())
+
+
+@contextmanager
+def three_brokers_on_a_lake(folder: Path) -> Iterator[tuple[LakeCluster, str]]:
+    """A cluster of `cluster up`, and the addresses of its controllers."""
+    with cluster_on_a_lake(folder) as cluster:
+        yield cluster, cluster.controller
+
+
+@pytest.mark.parametrize("started", [three_nodes, three_brokers_on_a_lake])
+def test_a_random_history_is_undone_to_random_moments(tmp_path: Path, started: Callable[[Path], Any]) -> None:
+    seed = random.SystemRandom().randrange(2**32)
+    with started(tmp_path) as (node, quorum), kafka_admin(node.bootstrap) as admin:
         history, moments, taken = History(node.admin, admin, seed), [], set()
         for at in range(CHANGES):
             history.change()

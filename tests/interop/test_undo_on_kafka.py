@@ -28,6 +28,7 @@ from tests.interop.kafka_tools import KafkaTools
 from tests.interop.undone_nodes import (
     AUTHORIZED,
     FAST,
+    LakeCluster,
     acl,
     await_lines,
     clean,
@@ -86,6 +87,11 @@ def undo_past(client: AdminClient) -> None:
 
 @pytest.mark.parametrize("over", ["bootstrap", "controller"])
 def test_a_past_state_comes_back(node: KafkaNode, tmp_path: Path, over: str) -> None:
+    past_state_comes_back(node, tmp_path, over)
+
+
+def past_state_comes_back(node: KafkaNode | LakeCluster, tmp_path: Path, over: str) -> None:
+    """Undo topics, configs and ACLs, the safe steps first, then all, and once more."""
     clean(node)
     make_past(node.admin)
     then = kraftlake.open(node.controller).end_offset - 1
@@ -117,7 +123,7 @@ def test_a_past_state_comes_back(node: KafkaNode, tmp_path: Path, over: str) -> 
     assert {line["error"] for line in lines if line["event"] == "answer"} == {"NONE"}
 
 
-def source_says(node: KafkaNode, then: int) -> list[str]:
+def source_says(node: KafkaNode | LakeCluster, then: int) -> list[str]:
     """The paths that differ from the past, by the log itself."""
     source = kraftlake.open(node.controller)
     return [one.path for one in source.drift(source, None, then).changes]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 from confluent_kafka import admin as ck
 from confluent_kafka.admin import AdminClient
 
 from kraftlake.diagnosis.undo.applying import Pace
 from tests.kafka_node import KafkaNode
+from tests.server.cluster_up.started import cluster_up
 from tests.waiting import wait_for
 
 AUTHORIZED = {
@@ -19,6 +23,24 @@ AUTHORIZED = {
     "super.users": "User:ANONYMOUS",
 }
 FAST = Pace(rate=1000)
+
+
+@attrs.frozen
+class LakeCluster:
+    """A cluster of `kraftlake cluster up`, by the addresses of its brokers and of its controllers."""
+
+    bootstrap: str
+    controller: str
+    admin: AdminClient
+
+
+@contextmanager
+def cluster_on_a_lake(folder: Path, *, brokers: int = 3, controllers: int = 2) -> Iterator[LakeCluster]:
+    """A cluster with an authorizer on a lake, of processes."""
+    settings = [word for name, value in AUTHORIZED.items() for word in ("--override", f"{name}={value}")]
+    with cluster_up(folder, "--brokers", brokers, "--controllers", controllers, *settings) as told:
+        client = AdminClient({"bootstrap.servers": told["bootstrap"], "log_level": 2})
+        yield LakeCluster(told["bootstrap"], told["controllers"], client)
 
 
 def done(futures: dict[Any, Any]) -> None:
@@ -52,7 +74,7 @@ def delete_all_acls(client: AdminClient) -> None:
     done(client.delete_acls([any_]))
 
 
-def clean(node: KafkaNode) -> None:
+def clean(node: KafkaNode | LakeCluster) -> None:
     client = node.admin
     names = [name for name in client.list_topics(timeout=10).topics if not name.startswith("__")]
     if names:

@@ -73,7 +73,7 @@ class AskedCluster:
     def whole(self) -> ClusterDescription:
         """The whole cluster, but for keys of credentials, and for values of sensitive configs.
 
-        What its brokers do not describe, as those of a lake's cluster, is not covered. Raises NodeError.
+        What its brokers do not describe is not covered. Raises NodeError.
         """
         topics = self._topics(None)
         resources = [ConfigResource(TOPIC_RESOURCE, name) for name in topics]

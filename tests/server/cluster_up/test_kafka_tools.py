@@ -6,17 +6,15 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.interop.kafka_tools import KafkaTools
-from tests.waiting import PATIENCE, wait_for
+from tests.server.cluster_up.started import cluster_up
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.spark,  # a JVM
@@ -24,23 +22,6 @@ pytestmark = [
 ]
 TOPIC, PARTITIONS, KILLED = "walked", 3, 2
 RECORDS = 100
-
-
-@contextmanager
-def cluster_up(folder: Path) -> Iterator[dict[str, Any]]:
-    """What `kraftlake cluster up --json` says when all nodes are up; it ends by Ctrl-C, in order."""
-    command = [sys.executable, "-m", "kraftlake", "cluster", "up", str(folder / "lake"), "--json"]
-    with (
-        (folder / "told").open("wb") as told,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told) as process,
-    ):
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())
-            process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE) == 0, (folder / "told").read_text()
-        finally:
-            process.kill()
 
 
 class Tools:

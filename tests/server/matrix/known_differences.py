@@ -53,7 +53,7 @@ DIFFERENCES: Final = (
     Difference("A fetch's last batch", r"^fetch: fetch v\d+ half of it .*records"),
     Difference("Long requests", r"^long_requests: 4300 long names"),
     Difference("Requests that Kafka fails at", r"^acls: create_acls v\d (any |match).*error_code$"),
-    Difference("Voters", r"^features: .* kraft at \d+ \.error_code"),
+    Difference("Voters", r"^features: .* kraft at \d+ \.(error_code|results)"),
     Difference("Fetch sessions", r"^sessions: fetch v\d+ session, unknown id"),
 )
 

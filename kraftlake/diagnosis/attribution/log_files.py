@@ -48,7 +48,8 @@ class NodeLines:
 def read_logs(paths: Sequence[str]) -> list[NodeLines]:
     """The logs of nodes in files and archives: those that differ by rotation alone are one node's.
 
-    Raises UsageError where a file has no line of the logger or none has a date, else as `text_files`.
+    Of several, one may be a log of JSON objects without a line of the logger. Raises UsageError where any other file
+    has no line of it or none has a date, else as `text_files`.
     """
     nodes: dict[str, NodeLines] = {}
     for path in paths:
@@ -67,6 +68,8 @@ def read_logs(paths: Sequence[str]) -> list[NodeLines]:
                     f"The lines of {path} have no date and time before the message: "
                     "kraftlake reads those of log4j's %d with a date, and of JSON layouts."
                 )
+            if len(paths) > 1 and all(next(_blocks(file), b"{").startswith(b"{") for file in files):
+                continue  # the log of a node of a lake that was not asked for anything, as a standby controller
             raise UsageError(
                 f"{path} has no line of kafka.authorizer.logger (Principal = … is Allowed operation = …): "
                 "name the kafka-authorizer.log of a controller."

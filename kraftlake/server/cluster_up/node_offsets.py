@@ -39,8 +39,8 @@ class LedOffsets:
 class NodeOffsets:
     """Queries each broker about once a second, in a thread of its own; `newest` has the last answers by broker.
 
-    A broker that does not answer has no entry. `image` returns the newest image, `addresses` are those of the brokers
-    to query, over connections configured by `client`.
+    A broker that leads nothing is not queried, and one that does not answer has no entry. `image` returns the newest
+    image, `addresses` are those of the brokers to query, over connections configured by `client`.
     """
 
     def __init__(
@@ -72,6 +72,9 @@ class NodeOffsets:
                 led = {broker: partitions_of(image, broker).led[:_MOST_PARTITIONS] for broker in self._addresses}
             answers = {}
             for broker, partitions in led.items():
+                if not partitions:  # it may be starting
+                    answers[broker] = LedOffsets(partitions=0, high_watermarks=0)
+                    continue
                 try:
                     if broker not in self._clients:
                         self._clients[broker] = connect(self._addresses[broker])

@@ -12,7 +12,7 @@ import pytest
 
 from kraftlake.diagnosis.attribution.log_files import read_logs
 from kraftlake.runtime.errors import CorruptDataError, NotASourceError, UsageError
-from tests.diagnosis.attribution.sample import LOGS, line
+from tests.diagnosis.attribution.sample import LOGS, line, sentence
 
 FIRST, SECOND = line("07:46:16,256"), line("07:46:17,256", "User:b", "DELETE", "Topic:LITERAL:y", "DeleteTopics")
 FETCH = line("07:46:15,000", "User:c", "READ", "Topic:LITERAL:z", "Fetch")
@@ -100,3 +100,16 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "zeros").write_bytes(bytes(17 * 1024 * 1024))
     with pytest.raises(CorruptDataError, match="a line of it has more than"):
         read_logs([str(tmp_path / "zeros")])
+
+
+def test_one_of_several_nodes_of_a_lake_may_have_decided_nothing(tmp_path: Path) -> None:
+    standby, active = tmp_path / "controller-102" / "log.jsonl", tmp_path / "controller-101" / "log.jsonl"
+    for file in (standby, active):
+        file.parent.mkdir()
+    at = '"level": "debug", "timestamp": "2026-11-29T22:47:37.561765Z"}\n'
+    standby.write_text('{"controller": 102, "event": "standby", ' + at)
+    active.write_text('{"event": "' + sentence() + '", ' + at)
+    (node,) = read_logs([str(standby), str(active)])
+    assert node.name == str(active)
+    with pytest.raises(UsageError, match=r"has no line of kafka\.authorizer\.logger"):
+        read_logs([str(standby)])

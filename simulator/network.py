@@ -58,9 +58,9 @@ class VirtualListener:
         *,
         limits: Any = None,
         security: ListenerSecurity = PLAINTEXT,
-        users: Any = None,
-        clock: Any = None,
+        **_: Any,
     ) -> None:
+        """Create it; the other arguments of a listener are about its sockets and logins."""
         self.authentications = AuthenticationCounts()
         self.name, self.address, self._handle = name, Address(host, port), handle
         self.security = security

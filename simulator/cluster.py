@@ -46,8 +46,9 @@ from simulator.network import Network, NetworkTrouble, VirtualAbort, VirtualConn
 from simulator.nodes import HOST, BrokerMachine, ControllerMachine, Node
 from simulator.patching import patched
 from simulator.peace import Peace
-from simulator.replica_watch import MIN_ISR, ReplicaWatch
+from simulator.replica_watch import ReplicaWatch
 from simulator.scheduler import SECOND, Process, Scheduler
+from simulator.specification import MIN_ISR
 from simulator.workload import Consumer, History, Producer
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"

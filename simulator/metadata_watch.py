@@ -16,6 +16,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.publisher.metadata_cache import MetadataCache
 from simulator.replica_watch import ReplicaWatch, violated
 from simulator.scheduler import Process, active
+from simulator.specification import METADATA_LOG_MATCHING, MIN_ISR_RECOVERY_QUORUM, recovery_problem
 
 _COMMIT = re.compile(r"lake/log/_delta_log/(\d{20})\.json")
 _PARTS = [field.name for field in attrs.fields(MetadataImage) if field.name != "provenance"]
@@ -135,7 +136,9 @@ class MetadataWatch:
             self.images_compared += 1
             other = [name for name in _PARTS if getattr(known, name) != getattr(image, name)]
             if other:
-                violated(f"{active().process.name} has other {', '.join(other)} at offset {offset}")
+                violated(
+                    f"{active().process.name} has other {', '.join(other)} at offset {offset}", METADATA_LOG_MATCHING
+                )
         if offset > self.replicas.newest.provenance.offset:
             self._check_leaders(self.replicas.newest, image)
             self._tell_changes(self.replicas.newest, image)
@@ -152,6 +155,9 @@ class MetadataWatch:
                 if was is not None and was is not state:
                     name = TopicPartition(topic.name, number)
                     self.replicas.joined(name, topic.id, set(state.isr) - set(was.isr), after)
+                    self.replicas.check_quorum(name, state, after)
+                    if problem := recovery_problem(state):
+                        violated(f"{name} {problem}", MIN_ISR_RECOVERY_QUORUM)
                 if state.leader >= 0 and (state.leader not in state.isr or leader is None or leader.fenced):
                     violated(f"{topic.name}-{number} is led by {state.leader}, which may not: {state}")
 

@@ -13,6 +13,7 @@ from simulator.compacted_logs import COMPACTED, records_of
 from simulator.mirrors import Committed, held_batches
 from simulator.replica_watch import InvariantError
 from simulator.scheduler import SECOND
+from simulator.specification import CONSISTENT_READ, LOG_MATCHING, NO_COMMITTED_RECORD_LOST
 from simulator.workload import checksum
 
 if TYPE_CHECKING:
@@ -127,13 +128,14 @@ class Peace:
                     self._check_compacted(name, topic.id, state.isr)
                     continue
                 held = self._held(name, state.isr)
-                for what, known, sum_of in (
-                    ("acknowledged", history.acknowledged, checksum), ("read", history.read, crc32),
-                ):  # fmt: skip
+                for of, what, known, sum_of in (
+                    (NO_COMMITTED_RECORD_LOST, "acknowledged", history.acknowledged, checksum),
+                    (CONSISTENT_READ, "read", history.read, crc32),
+                ):
                     for (id_, partition, offset), wanted in known.items():
                         is_here = (id_, partition) == (topic.id, number)
                         if is_here and (offset not in held or sum_of(held[offset]) != wanted):
-                            raise InvariantError(f"{name}: {offset} was {what}, and is gone or another batch now")
+                            raise InvariantError(f"{of}: {name}: {offset} was {what}, and is gone or another batch now")
 
     def _held(self, name: TopicPartition, isr: tuple[int, ...]) -> dict[int, bytes]:
         """The batches that all replicas hold, without a gap from offset 0 on."""
@@ -146,7 +148,7 @@ class Peace:
                 raise InvariantError(f"{name}: broker-{id_} holds not all of 0 to {log.log_end_offset}: {bases}")
             found.append({one.base_offset: bytes(one.data) for one in batches})
         if any(other != found[0] for other in found):
-            raise InvariantError(f"replicas of {name} hold different records")
+            raise InvariantError(f"{LOG_MATCHING}: replicas of {name} hold different records")
         return found[0]
 
     def _check_compacted(self, name: TopicPartition, topic_id: Uuid, isr: tuple[int, ...]) -> None:
@@ -160,7 +162,7 @@ class Peace:
             if any(base < end for base, end in zip(bases, ends, strict=True)) or bases[-1] != ends[-1]:
                 raise InvariantError(f"{name}: broker-{id_} ends at {log.log_end_offset}, with batches at {bases}")
             if problem := committed.compacted.problem(records_of(batches), 0, committed.batches.end):
-                raise InvariantError(f"{name}: broker-{id_} {problem}")
+                raise InvariantError(f"{NO_COMMITTED_RECORD_LOST}: {name}: broker-{id_} {problem}")
 
     def _check_configs(self) -> None:
         """What an administrator was told to be set is set, unless a late copy of an earlier request may have come."""

@@ -27,6 +27,7 @@ from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
 from kraftlake.replica_manager.logs.partition_log import PartitionLog, readable_end
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
+from kraftlake.replica_manager.partition.partition_state import PendingShrinkIsr
 from kraftlake.replica_manager.requests import delayed_answers
 from kraftlake.server.broker.serving import fetch
 from kraftlake.server.controller import topic_handlers
@@ -168,6 +169,15 @@ def _isr_of_old_partition_epochs() -> list[Change]:
     return [(alter_partition, "_problem", problem_but_age)]
 
 
+def _shrink_taken_as_committed() -> list[Change]:
+    left = lambda self: self.last_committed.isr - self.out_of_sync_replicas  # noqa: E731
+    return [(PendingShrinkIsr, "maximal_isr", property(left))]
+
+
+def _last_leader_forgotten() -> list[Change]:
+    return [(partition_change._Change, "_set_last_known_leader", lambda self: None)]
+
+
 def _no_fsync() -> list[Change]:
     return [(LogSegment, "sync", lambda self: None)]
 
@@ -256,6 +266,12 @@ PLANTED = {
     "committed-before-durable": PlantedFault("a controller shows what it has not committed", _committed_before_durable),
     "isr-of-stale-leaders": PlantedFault("a leader of an old epoch changes the ISR", _isr_of_stale_leaders),
     "isr-of-old-partition-epochs": PlantedFault("a late request changes a newer ISR", _isr_of_old_partition_epochs),
+    "shrink-taken-as-committed": PlantedFault(
+        "a leader waits no more for a follower that the controller still has in sync", _shrink_taken_as_committed
+    ),
+    "last-leader-forgotten": PlantedFault(
+        "a partition that has lost all replicas in sync does not know who led it", _last_leader_forgotten
+    ),
     "no-fsync": PlantedFault("segments are not made durable", _no_fsync),
     "torn-ends-kept": PlantedFault("a torn end of a log is not cut off", _recovery_keeps_torn_ends),
     "logs-begin-at-recovery-points": PlantedFault(

@@ -26,19 +26,25 @@ from kraftlake.replica_manager.partition.partition import Partition
 from simulator.compacted_logs import COMPACTED, cleaned_records, records_of
 from simulator.mirrors import Committed, Mirror, held_batches
 from simulator.scheduler import Process, active
+from simulator.specification import (
+    LEADER_CANDIDATE_COMPLETENESS,
+    LEADER_COMPLETENESS,
+    LOG_MATCHING,
+    MIN_ISR,
+    REPLICATION_QUORUM_SUPERSET,
+    quorum_problem,
+)
 
 Key = tuple[Uuid, int]
-MIN_ISR = 2
-"""min.insync.replicas of all topics."""
 
 
 class InvariantError(AssertionError):
     """An invariant of the cluster does not hold."""
 
 
-def violated(what: str) -> NoReturn:
-    """End the simulation, also where production code handles what a call of it raises."""
-    fault = InvariantError(what)
+def violated(what: str, of: str = "") -> NoReturn:
+    """End the simulation, also where production code handles what a call raises; `of` is the broken property's name."""
+    fault = InvariantError(f"{of}: {what}" if of else what)
     scheduler = active()
     scheduler.fault = scheduler.fault or fault
     raise fault
@@ -232,8 +238,9 @@ class ReplicaWatch:
         self._require(
             held >= wanted,
             lambda: f"{name}: {process.name} leads and holds offsets up to {held}, and {wanted} were committed",
+            LEADER_COMPLETENESS,
         )
-        self._compare(process, name, committed, mirror, wanted)
+        self._compare(process, name, committed, mirror, wanted, of=LEADER_COMPLETENESS)
 
     def marked(self, log: PartitionLog, offset: int) -> None:
         """A log has another high watermark."""
@@ -261,9 +268,12 @@ class ReplicaWatch:
             return
         mirror = self.mirror(log)
         if epoch is not None and offset > committed.batches.end:
+            state = self.newest.topics.get_partition(*key)
+            if state is not None and state.leader_epoch == epoch:
+                self.check_quorum(name, state, self.newest)
             self._check_in_sync(process, name, key, epoch, offset)
             self._commit(name, committed, log, offset)
-        self._compare(process, name, committed, mirror, min(offset, committed.batches.end))
+        self._compare(process, name, committed, mirror, min(offset, committed.batches.end), of=LOG_MATCHING)
 
     def _commit(self, name: Any, committed: Committed, log: PartitionLog, offset: int) -> None:
         """Take what a leader has committed newly."""
@@ -287,7 +297,9 @@ class ReplicaWatch:
                 )
         self._require(there.end == offset, lambda: f"{name}: {offset} is committed, and the log has {there.end}")
 
-    def _compare(self, process: Process, name: Any, committed: Committed, mirror: Mirror, upto: int) -> None:
+    def _compare(
+        self, process: Process, name: Any, committed: Committed, mirror: Mirror, upto: int, *, of: str
+    ) -> None:
         """A replica has what was committed, up to an offset."""
         held, there = mirror.batches, committed.batches
         start = mirror.compared
@@ -295,7 +307,7 @@ class ReplicaWatch:
             return
         if name.topic in COMPACTED:
             problem = committed.compacted.problem(mirror.records, start, upto)
-            self._require(not problem, lambda: f"{name}: {process.name} {problem}")
+            self._require(not problem, lambda: f"{name}: {process.name} {problem}", of)
             mirror.compared = upto
             return
         at, other = bisect_right(held.ends, start), bisect_right(there.ends, start)
@@ -306,6 +318,7 @@ class ReplicaWatch:
             self._require(
                 same,
                 lambda o=other: f"{name}: {process.name} has other records at {there.bases[o]} than were committed",  # type: ignore[misc]
+                of,
             )
             at, other = at + 1, other + 1
         mirror.compared = max(mirror.compared, upto)
@@ -330,6 +343,7 @@ class ReplicaWatch:
             self._require(
                 end >= offset,
                 lambda i=id_, e=end: f"{name}: broker {i} is in sync, ends at {e}, and {offset} is committed",  # type: ignore[misc]
+                LEADER_CANDIDATE_COMPLETENESS,
             )
 
     def _end_of(self, broker: Any, name: TopicPartition, topic_id: Uuid) -> int:
@@ -360,12 +374,23 @@ class ReplicaWatch:
                 self._require(
                     mirror.batches.end >= wanted,
                     lambda i=id_, e=mirror.batches.end: f"{name}: {i} joins the ISR at {e}, and {wanted} are committed",  # type: ignore[misc]
+                    LEADER_CANDIDATE_COMPLETENESS,
                 )
-                self._compare(node.process, name, committed, mirror, wanted)
+                self._compare(node.process, name, committed, mirror, wanted, of=LEADER_CANDIDATE_COMPLETENESS)
 
-    def _require(self, holds: bool, words: Callable[[], str]) -> None:
+    def check_quorum(self, name: TopicPartition, state: PartitionRegistration, image: MetadataImage) -> None:
+        """A leader waits for all that may lead next; `state` is the newest."""
+        node = active().outside.extra["brokers"].get(state.leader)
+        if node is None or not node.process.alive or not node.is_registered(image):
+            return
+        partition = node.partition(name)
+        if partition is not None and partition.is_leader and partition.leader_epoch == state.leader_epoch:
+            problem = quorum_problem(partition, state)
+            self._require(not problem, lambda: f"{name}: {node.name} {problem}", REPLICATION_QUORUM_SUPERSET)
+
+    def _require(self, holds: bool, words: Callable[[], str], of: str = "") -> None:
         if not holds:
-            violated(words())
+            violated(words(), of)
 
 
 def _of(log: Any) -> Process | None:

@@ -19,6 +19,7 @@ from simulator.compacted_logs import COMPACTED, records_of
 from simulator.data_batches import batch, keyed
 from simulator.replica_watch import ReplicaWatch, violated
 from simulator.scheduler import SECOND, active
+from simulator.specification import CONSISTENT_READ
 
 PRODUCE_VERSIONS = range(9, 10)
 FETCH_VERSIONS = range(12, 13)
@@ -238,7 +239,7 @@ class Consumer:
         if topic in COMPACTED and end > offset:
             found = self.watch.committed[topic_id, partition].compacted
             if problem := found.problem(records_of(log_batches(data)), offset, end):
-                violated(f"{name}: a consumer at {offset} {problem}")
+                violated(f"{name}: a consumer at {offset} {problem}", CONSISTENT_READ)
         if not again and end > position:
             self._positions[topic_id, partition] = end
         return True
@@ -249,14 +250,14 @@ class Consumer:
             key = (topic_id, name.partition, one.base_offset)
             self.history.reads += 1
             if one.base_offset < end:
-                violated(f"{name}: {one.base_offset} was read behind {end}")
+                violated(f"{name}: {one.base_offset} was read behind {end}", CONSISTENT_READ)
             if name.topic not in COMPACTED:
                 known = self.history.read.setdefault(key, crc32(one.data))
                 if known != crc32(one.data):
-                    violated(f"{name}: {one.base_offset} was read as another batch")
+                    violated(f"{name}: {one.base_offset} was read as another batch", CONSISTENT_READ)
             end = one.last_offset + 1
             if end > high_watermark:
-                violated(f"{name}: {end} was read above {high_watermark}")
+                violated(f"{name}: {end} was read above {high_watermark}", CONSISTENT_READ)
         return end
 
 

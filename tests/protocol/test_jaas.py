@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftlake.protocol.jaas import parse_jaas
+from kraftlake.protocol.jaas import parse_jaas, parse_jaas_file
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -70,3 +70,30 @@ def test_any_text_is_an_entry_or_one_error(text: str) -> None:
 def test_many_blanks_before_an_error_take_no_time_that_grows_with_their_square() -> None:
     with pytest.raises(ValueError, match="not closed"):
         parse_jaas(f'{PLAIN} required {" " * 100_000}"')
+
+
+def test_a_file_has_login_modules_by_the_name_of_their_entry() -> None:
+    found = parse_jaas_file(
+        """
+        // of the broker
+        KafkaServer {
+            a.PlainLoginModule required user_alice="a;{b}" user_bob=b;
+            a.ScramLoginModule required;
+        };
+        internal.KafkaServer { a.PlainLoginModule required; };
+        """
+    )
+    modules = {name: [entry.module for entry in entries] for name, entries in found.items()}
+    assert modules == {
+        "KafkaServer": ["a.PlainLoginModule", "a.ScramLoginModule"], "internal.KafkaServer": ["a.PlainLoginModule"],
+    }  # fmt: skip
+    assert found["KafkaServer"][0].options == {"user_alice": "a;{b}", "user_bob": "b"}
+    assert parse_jaas_file("") == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["A", "A {", "A { }", "A { m required; }", "A { m required };", "A m required;", "{ };"]
+)
+def test_what_is_no_file_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"has|does not"):
+        parse_jaas_file(text)

@@ -11,9 +11,13 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from kraftlake.protocol.tls import server_context
 from kraftlake.publisher.dynamic_broker_config import DynamicBrokerConfig
 from kraftlake.publisher.effective_settings import EffectiveSettings
+from kraftlake.runtime.errors import UsageError
 from kraftlake.server.broker.listener_settings import problem_of_listeners
+from kraftlake.server.listener_security import listener_security
+from kraftlake.server.node_config import NodeSettings
 from kraftlake.settings.config_key import PER_BROKER
 from kraftlake.settings.dynamic_settings import OF_ALL_LISTENERS, is_live, problem_of_setting, problem_of_value
 from kraftlake.settings.node_combinations import problem_of_combination
@@ -133,6 +137,8 @@ def _listeners(before: EffectiveSettings, after: EffectiveSettings, changed: set
             yield _problem_of_value(name, base, value)
         threads = (config.of_listener(name, _NETWORK_THREADS) for config in (before, after))
         yield _problem_of_step(_NETWORK_THREADS, *threads)
+        if old != new and changed & {f"{NodeSettings.prefix(name)}{base}" for base in new if is_live(base)}:
+            yield _problem_of_stores(name, after)
         if changed & _LISTENER_SETTINGS:
             fixed = sorted(base for base in {*old, *new} if old.get(base) != new.get(base) and not is_live(base))
             yield _refuse(bool(fixed), f"{', '.join(fixed)} of the listener {name} can't be changed while it is there")
@@ -145,6 +151,17 @@ def _problem_of_value(name: str, base: str, value: str) -> str | None:
     key = BROKER_CONFIGS.get(base)
     problem = None if key is None else problem_of_value(key, value)
     return None if problem is None else f"{base} of the listener {name} can't have this value: {problem}."
+
+
+def _problem_of_stores(name: str, after: EffectiveSettings) -> str | None:
+    """Open the stores of a listener, as its next connections will."""
+    try:
+        security = listener_security(NodeSettings(values=after.values), name, of_controller=True)
+        if security.tls is not None:
+            server_context(security.tls.stores, security.tls.client_auth)
+    except UsageError as fault:
+        return str(fault)
+    return None
 
 
 def _refuse(is_wrong: bool, problem: str) -> str | None:

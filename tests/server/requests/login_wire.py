@@ -126,7 +126,9 @@ class LoginClient:
 
     def log_in(self, mechanism: str, user: str, password: str, *, nonce: str = "clientnonce", **extensions: str) -> Any:
         """Log in; returns the last response."""
-        assert self.hands(mechanism).error_code == 0
+        response = self.hands(mechanism)
+        if response.error_code != 0:
+            return response
         if mechanism == "PLAIN":
             return self.say(f"\0{user}\0{password}".encode())
         messages = scram_messages(mechanism, user=user, password=password, nonce=nonce, extensions=extensions)

@@ -101,15 +101,7 @@ public class KafkaAdmin {
         java.util.Set types = new java.util.HashSet();
         types.add(ConfigResource.Type.GROUP);
         types.add(ConfigResource.Type.CLIENT_METRICS);
-        Collection resources;
-        try {
-            resources = (Collection) admin.listConfigResources(types, new ListConfigResourcesOptions()).all().get();
-        } catch (java.util.concurrent.ExecutionException fault) {
-            if (fault.getCause() instanceof org.apache.kafka.common.errors.UnsupportedVersionException) {
-                return new TreeMap();  // brokers on a lake have no such list
-            }
-            throw fault;
-        }
+        Collection resources = (Collection) admin.listConfigResources(types, new ListConfigResourcesOptions()).all().get();
         Map configs = new TreeMap();
         Map described = (Map) admin.describeConfigs(resources).all().get();
         for (Iterator all = described.entrySet().iterator(); all.hasNext();) {

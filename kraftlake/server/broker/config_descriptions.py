@@ -15,7 +15,7 @@ from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.requests.messages import api_of, encoded_answer, of_version, request_in, response_in
 
-_BROKER_LOGGER: Final = 8
+BROKER_LOGGER: Final = 8
 """Kafka's number of a resource type without dynamic configs."""
 _TYPES: Final = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 """Types in the order of Kafka's numbers, which begin at 1; 0 is an unknown type."""
@@ -33,7 +33,7 @@ def with_own_configs(frame: bytes, answer: bytes, config: BrokerConfig, image: C
     own = {
         one.resource_type: one
         for one in asked.resources
-        if one.resource_type in (ConfigType.BROKER, _BROKER_LOGGER) and one.resource_name == str(config.broker_id)
+        if one.resource_type in (ConfigType.BROKER, BROKER_LOGGER) and one.resource_name == str(config.broker_id)
     }
     if not own:
         return answer

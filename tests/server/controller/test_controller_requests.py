@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kio.static.constants import EntityType
 
 from kraftlake.controller.access.acls import create_acls
 from kraftlake.image.acls_image import StandardAcl
@@ -21,6 +22,8 @@ from kraftlake.server.controller.envelope_handler import errors_in
 from kraftlake.server.requests.dispatcher import Peer
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, ControllerThread, new_lake, started_controller
+from tests.server.matrix.access_cases import ACL, ACL_FILTER, quota_entry
+from tests.server.matrix.wire import entity, made
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("asked_controllers")
@@ -31,6 +34,17 @@ REQUESTS: list[Any] = [
     w.assign(1, 0, 0, w.LOG_ID, 0), w.producer_ids(1, 0), w.unregister(1), w.reassign(("a", 0, None)),
     w.list_reassignments(("a", [0])), w.elect(0, ("a", [0])), w.controller_registration(7), w.describe_cluster(),
     w.describe_quorum(), w.fetch(1), w.fetch_snapshot(1, 0, 0), w.envelope(w.encoded(w.create_topics([]))),
+]  # fmt: skip
+OF_ACCESS: list[Any] = [
+    made(entity(api, version, EntityType.request), values)
+    for api, version, values in (
+        ("describe_acls", 3, ACL_FILTER), ("create_acls", 3, {"creations": [ACL]}),
+        ("delete_acls", 3, {"filters": [ACL_FILTER]}),
+        ("alter_client_quotas", 1, {"entries": [quota_entry([("user", "a")], [("request_percentage", 1.0)])]}),
+        ("describe_user_scram_credentials", 0, {"users": [{"name": "a"}]}),
+        ("alter_user_scram_credentials", 0, {"deletions": [{"name": "a", "mechanism": 1}]}),
+        ("update_features", 2, {"feature_updates": [{"feature": "group.version", "max_version_level": 1}]}),
+    )
 ]  # fmt: skip
 OF_TOPICS: list[Any] = [
     w.create_topics([("a", {})]), w.delete_topics(("a", None), (None, w.LOG_ID)), w.create_partitions(("a", 2, None)),
@@ -54,7 +68,7 @@ def open_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerThread
         yield made
 
 
-@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
+@pytest.mark.parametrize("request_", [*REQUESTS, *OF_ACCESS], ids=lambda request: type(request).__name__)
 def test_what_is_done_to_the_cluster_needs_an_acl(closed: ControllerThread, request_: Any) -> None:
     rpc = closed.rpc()
     assert {*errors_in(rpc.ask(request_))} - {ErrorCode.NONE} == DENIED
@@ -88,7 +102,7 @@ def test_an_acl_opens_what_it_names_and_takes_effect_at_once(closed: ControllerT
 
 def frames() -> list[bytes]:
     """Whole requests of each kind."""
-    return [w.encoded(request) for request in (*REQUESTS, *OF_TOPICS)]
+    return [w.encoded(request) for request in (*REQUESTS, *OF_ACCESS, *OF_TOPICS)]
 
 
 @given(st.randoms(use_true_random=False))

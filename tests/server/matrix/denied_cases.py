@@ -131,6 +131,7 @@ def _of_the_cluster(side: Side) -> Mapping[str, Mapping[str, dict[str, Any]]]:
         "describe_log_dirs": {"all": {"topics": [{"topic": name, "partitions": (0,)} for name in _TOPICS]}},
         "init_producer_id": {"idempotent": NEW_PRODUCER},
         "unregister_broker": {"9": {"broker_id": 9}},
+        "list_config_resources": {"all": {"resource_types": ()}},
         "describe_acls": {"all": ACL_FILTER},
         "create_acls": {"two": {"creations": [ACL, ACL]}},
         "delete_acls": {"two": {"filters": [ACL_FILTER, ACL_FILTER]}},

@@ -256,7 +256,7 @@ def values_of_topics(_: Sides, side: Side) -> None:
                 _try(side, f"{kind} {config}, {operation}", resource(kind, name, (config, operation, "1")))
 
 
-def changed_resources(_: Sides, side: Side) -> None:
+def changed_resources(sides: Sides, side: Side) -> None:
     """Configs of topics, groups and client metrics that are set, described, appended to and removed."""
     side.create("of-changed-configs", [1])
     side.seen.clear()
@@ -280,9 +280,21 @@ def changed_resources(_: Sides, side: Side) -> None:
         side.wait_for(lambda: _is_set(side, kind, name, len(configs)), "the configs")  # noqa: B023
         side.keep(f"configs of {name}", _asked(side, kind, name))
         side.keep(f"some of {name}", _asked(side, kind, name, (next(iter(configs)), "no.such")))
+        _listed(sides, side, f"with {name}")
         change(side, f"remove from {name}", resource(kind, name, *((key, _DELETE, None) for key in configs)))
         side.wait_for(lambda: _is_set(side, kind, name, 0), "no configs")  # noqa: B023
         side.keep(f"configs of {name}, removed", _asked(side, kind, name))
+    _listed(sides, side, "after that")
+
+
+def _listed(sides: Sides, side: Side, when: str) -> None:
+    """Keep the lists of resources; topics, of which other cases delete some, are not compared."""
+    for version in sides.versions("list_config_resources"):
+        for label, kinds in {
+            "groups": (_GROUP,), "metrics": (_CLIENT_METRICS,), "nodes": (_BROKER, _LOGGER), "unknown": (_GROUP, 99),
+            "all but topics": (_BROKER, _LOGGER, _CLIENT_METRICS, _GROUP),
+        }.items():  # fmt: skip
+            side.call(f"{label} {when}", "list_config_resources", version, resource_types=kinds)
 
 
 def _is_set(side: Side, kind: int, name: str, count: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Final
 
 from kraftlake.image.kafka_names import AclOperation
@@ -15,7 +16,7 @@ from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.directories import describe_log_dirs
 from kraftlake.server.broker.serving.access import AccessHandlers, TokenForwarding
 from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
-from kraftlake.server.broker.serving.configs import DescribeConfigsHandler
+from kraftlake.server.broker.serving.configs import DescribeConfigsHandler, list_config_resources
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.fetch import FetchHandler
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
@@ -89,6 +90,7 @@ def broker_handlers(
         "describe_topic_partitions": metadata.describe_topic_partitions,
         "describe_cluster": metadata.describe_cluster,
         "describe_configs": DescribeConfigsHandler(context, config),
+        "list_config_resources": partial(list_config_resources, context),
         "describe_log_dirs": log_dirs,
         "find_coordinator": _no_coordinator,
         **dict.fromkeys(

@@ -1,10 +1,11 @@
-"""DescribeConfigs. Source: kafka.server.ConfigHelper."""
+"""DescribeConfigs and ListConfigResources. Source: kafka.server.ConfigHelper, kafka.server.KafkaApis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.image.configurations_image import ConfigResource, ConfigurationsImage
 from kraftlake.image.kafka_names import CLUSTER_NAME, AclOperation, ResourceType
 from kraftlake.image.metadata_image import MetadataImage
@@ -13,10 +14,18 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.described_configs import DescribedConfig, client_metrics_configs
 from kraftlake.publisher.dynamic_configs import ConfigType
 from kraftlake.runtime.java_values import parse_integer
-from kraftlake.server.broker.config_descriptions import Configured, described, node_configs, requested
+from kraftlake.server.broker.config_descriptions import (
+    BROKER_LOGGER,
+    Configured,
+    described,
+    node_configs,
+    requested,
+)
+from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Request
 from kraftlake.server.requests.handlers import response_to
+from kraftlake.server.requests.messages import of_version
 
 _Found = Iterable[DescribedConfig] | tuple[ErrorCode, str]
 
@@ -127,6 +136,32 @@ class DescribeConfigsHandler:
 
     def _allows_on_cluster(self, request: Request) -> bool:
         return self._allows(request, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def list_config_resources(context: ServingContext, request: Request) -> Any:
+    """Answer ListConfigResources (KIP-1142): all topics and brokers, and the groups and subscriptions with configs.
+
+    Raises ControllerApiError if the peer may not describe configs, and for an unknown type.
+    """
+    context.authorization.check_cluster(request, AclOperation.DESCRIBE_CONFIGS)
+    cache, module = context.cache, request.module
+    known = {*ConfigType, BROKER_LOGGER} if hasattr(request.body, "resource_types") else {ConfigType.CLIENT_METRICS}
+    asked = {int(kind) for kind in getattr(request.body, "resource_types", ())} or known
+    if not asked <= known:
+        unknown = ", ".join(map(str, sorted(asked - known)))
+        raise ControllerApiError(ErrorCode.UNSUPPORTED_VERSION, f"There are no resources of type {unknown}.")
+    configured = [one for one in cache.image.configs.resource_data if one.type in _LISTED_IF_CONFIGURED]
+    found = [(int(one.type), one.name) for one in configured if one.type in asked]
+    for kind in (ConfigType.BROKER, BROKER_LOGGER):
+        if kind in asked:
+            found += [(int(kind), str(one.id)) for one in cache.broker_nodes(request.peer.listener)]
+    if ConfigType.TOPIC in asked:
+        found += [(int(ConfigType.TOPIC), name) for name in cache.all_topics()]
+    resources = tuple(of_version(module.ConfigResource, resource_type=kind, resource_name=name) for kind, name in found)
+    return response_to(request, config_resources=resources)
+
+
+_LISTED_IF_CONFIGURED: Final = {ConfigType.CLIENT_METRICS, ConfigType.GROUP}
 
 
 def is_node_id(name: str, node_id: int) -> bool:

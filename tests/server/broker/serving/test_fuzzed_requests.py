@@ -44,7 +44,10 @@ SERVED = (
     "produce", "fetch", "list_offsets", "offset_for_leader_epoch", "delete_records", "init_producer_id", "metadata",
     "describe_topic_partitions", "describe_cluster", "describe_configs", "create_topics", "delete_topics",
     "create_partitions", "incremental_alter_configs", "alter_configs", "alter_partition_reassignments",
-    "list_partition_reassignments", "elect_leaders", "describe_quorum",
+    "list_partition_reassignments", "elect_leaders", "describe_quorum", "describe_acls", "create_acls", "delete_acls",
+    "describe_client_quotas", "alter_client_quotas", "describe_user_scram_credentials",
+    "alter_user_scram_credentials", "update_features", "create_delegation_token", "renew_delegation_token",
+    "expire_delegation_token", "describe_delegation_token",
 )  # fmt: skip
 OF_CONTROLLERS = (
     "envelope", "broker_registration", "broker_heartbeat", "alter_partition", "assign_replicas_to_dirs",

@@ -17,6 +17,7 @@ from kraftlake.cli.views.cluster_view import ClusterEvent, ClusterView, Picture
 from kraftlake.image.broker_partitions import BrokerCounts
 from kraftlake.image.cluster_counts import ClusterCounts
 from kraftlake.server.cluster_up.cluster_plan import ClusterPlan, NodeKind
+from kraftlake.server.cluster_up.cluster_security import ClusterSecurity
 from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState, NodeView
 
 PLAN = ClusterPlan.of("lake", Path("/data"), brokers=3, controllers=2, port=9092)
@@ -45,9 +46,11 @@ UP = state_with(*[NodeState.UP] * 3, NodeState.ACTIVE, NodeState.STANDBY)
 ONE_DOWN = state_with(NodeState.UP, NodeState.DOWN, NodeState.UP, NodeState.ACTIVE, NodeState.STANDBY)
 
 
-def shown(state: ClusterState, width: int, lines: int, *, is_leaving: bool = False) -> list[str]:
+def shown(
+    state: ClusterState, width: int, lines: int, *, is_leaving: bool = False, plan: ClusterPlan = PLAN
+) -> list[str]:
     console = Console(file=io.StringIO(), width=width)
-    console.print(Picture(PLAN, "MkU3OEVBNTcwNTJENDM2Qg", state, EVENTS, is_leaving).drawn(console, lines))
+    console.print(Picture(plan, "MkU3OEVBNTcwNTJENDM2Qg", state, EVENTS, is_leaving).drawn(console, lines))
     written = console.file.getvalue()  # type: ignore[attr-defined]
     return str(written).splitlines()
 
@@ -96,6 +99,28 @@ def test_that_it_is_up_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert (told["bootstrap"], told["controllers"]) == (addresses, "127.0.0.1:9095,127.0.0.1:9096")
     assert told["nodes"][0] == {"id": 1, "kind": "broker", "address": "127.0.0.1:9092", "pid": 4711}
     assert view.is_silent
+
+
+def test_a_secure_cluster_says_what_clients_take_and_no_secret(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    security = ClusterSecurity.at(tmp_path / "security")
+    secure = ClusterPlan.of("lake", Path("/data"), brokers=3, controllers=2, port=9092, security=security)
+    files = "client.properties, librdkafka.properties, kafka-python.json: SASL_SSL, SCRAM-SHA-512, user admin"
+    text = " ".join(shown(UP, 400, 40, plan=secure))
+    assert f"clients take {tmp_path}/security/{files}" in text
+    for as_json in (False, True):
+        view = ClusterView(Terminal(), secure, "MkU3OEVBNTcwNTJENDM2Qg", as_json=as_json)
+        view.state(UP)
+        view.close()
+        text += (told := capsys.readouterr().out)
+    assert json.loads(told)["security"] == {
+        "protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "user": "admin",
+        "clientProperties": str(security.client_properties), "kafkaPython": str(security.python_arguments),
+        "librdkafkaProperties": str(security.librdkafka_properties),
+    }  # fmt: skip
+    assert text.count(files) == 2
+    assert not [password for password in security.passwords.values() if password in text]
 
 
 def test_a_warning_is_on_stderr_where_no_terminal_shows_it(capsys: pytest.CaptureFixture[str]) -> None:

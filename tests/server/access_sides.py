@@ -50,8 +50,10 @@ ACLS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 _OF_THE_CLUSTER = (
     ("User:alice", "ALLOW", "DESCRIBE"), ("User:bob", "ALLOW", "CREATE"), ("User:bob", "ALLOW", "IDEMPOTENT_WRITE"),
 )  # fmt: skip
-_IN_OWN_WORDS = (re.compile(r"(refuses user .*?): .*"), re.compile(r"(does not take \S+), but .*"))
-"""Error messages, and the order in which mechanisms are offered, are no part of an outcome."""
+_IN_OWN_WORDS = tuple(
+    map(re.compile, (r"(refuses user .*?): .*", r"(does not take \S+), but .*", r"(does not accept .*) \(alert .*"))
+)
+"""Error messages, the order in which mechanisms are offered, and the kind of TLS' alert are no part of an outcome."""
 _TOPIC, _CONFIG_SET = 2, 0
 CA = authority()
 

@@ -166,7 +166,8 @@ class ClusterView:
         else:
             self._terminal.line(f"the cluster is up: bootstrap {bootstrap}, controllers {controllers}")
             if self._plan.security is not None:
-                self._terminal.line(_login(self._plan.security))
+                pieces = (one if isinstance(one, str) else one[0] for one in _login(self._plan.security))
+                self._terminal.line(f"clients take {''.join(pieces)}")
 
 
 class Picture(NamedTuple):
@@ -185,12 +186,12 @@ class Picture(NamedTuple):
         from kraftlake.cli.output.drawing import text
         from kraftlake.server.cluster_up.cluster_plan import NodeKind
 
-        state, bootstrap = self.state, self.plan.addresses(NodeKind.BROKER)
+        state, bootstrap, security = self.state, self.plan.addresses(NodeKind.BROKER), self.plan.security
         ends = "ending, Ctrl-C again ends at once" if self.is_leaving else "Ctrl-C ends the cluster"
         head = Group(
             text(("cluster ", Style.STRONG), (self.cluster_id or NONE, Style.HEADING), "  lake ", self.plan.lake),
             text(("bootstrap ", Style.STRONG), (bootstrap, Style.NAME)),
-            *([] if self.plan.security is None else [text((_login(self.plan.security), Style.QUIET))]),
+            *([] if security is None else [text(("clients take ", Style.STRONG), *_login(security))]),
             text(),
             _nodes(state, wide=console.width >= _WIDE),
             text(),
@@ -204,13 +205,14 @@ class Picture(NamedTuple):
         return Group(head, _events(self.events[-room:]), foot)
 
 
-def _login(security: ClusterSecurity) -> str:
-    """One line on how clients come in."""
-    return (
-        f"{security.protocol} with {security.mechanism} as {security.user}: {security.client_properties} for Java and "
-        f"kraftlake; "
-        f"{security.librdkafka_properties.name} and {security.python_arguments.name} beside it"
-    )
+def _login(security: ClusterSecurity) -> list[Piece]:
+    """How clients come in, and the files that they take."""
+    files = (security.librdkafka_properties, security.python_arguments)
+    return [
+        (str(security.client_properties), Style.NAME),
+        (f", {', '.join(file.name for file in files)}: ", Style.PLAIN),
+        f"{security.protocol}, {security.mechanism}, user {security.user}",
+    ]
 
 
 def _security(security: ClusterSecurity) -> dict[str, str]:

@@ -83,6 +83,21 @@ def test_a_node_that_could_not_log_in_is_refused_at_its_start(settings: dict[str
     assert "s3cret" not in str(fault.value)
 
 
+def test_brokers_take_the_mechanism_by_which_they_log_in() -> None:
+    listener = ListenerAddress(name="SASL_PLAINTEXT", host="127.0.0.1", port=0)
+    settings = {
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256", "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+        "listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config": SCRAM,
+    }  # fmt: skip
+    with pytest.raises(
+        UsageError, match=r"is SCRAM-SHA-512 in the settings, which is none of sasl\.enabled\.mechanisms"
+    ):
+        BrokerConfig(broker_id=1, lake="lake", log_dirs=("d",), listener=listener, settings=settings)
+    both = {**settings, "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512"}
+    made = BrokerConfig(broker_id=1, lake="lake", log_dirs=("d",), listener=listener, settings=both)
+    assert made.to_brokers.principal == "User:node"
+
+
 def test_controllers_reach_each_other_at_the_first_of_their_names() -> None:
     listeners = tuple(ListenerAddress(name=name, host="127.0.0.1", port=0) for name in ("A", "B"))
 

@@ -107,7 +107,7 @@ class BrokerConfig:
             for one in self.listeners:
                 check_reachable(one, self.security(one.name).protocol, insecure=self.insecure)
             assert self.advertised
-            assert self.to_brokers, self.to_controllers
+            self._check_logins()
         for directory in self.cordoned_log_dirs:
             if directory not in self.log_dirs:
                 raise UsageError(f"{_CORDONED} names {directory}, which is none of the log directories.")
@@ -217,6 +217,16 @@ class BrokerConfig:
     def to_brokers(self) -> ClientConfig:
         """The configuration of connections to the other brokers of a lake."""
         return node_client(self._node, self.listener.name, BETWEEN_BROKERS)
+
+    def _check_logins(self) -> None:
+        """Check that this node can log in at others, and others like it at this one. Source: KafkaConfig."""
+        assert self.to_controllers
+        login, own = self.to_brokers.sasl, self.security(self.listener.name).sasl
+        if login is not None and own is not None and login.mechanism not in own.mechanisms:
+            raise UsageError(
+                f"{BETWEEN_BROKERS} is {login.mechanism} in {self.source}, which is none of sasl.enabled.mechanisms of "
+                f"the listener {self.listener.name}."
+            )
 
     @property
     def authorizer(self) -> AuthorizerConfig | None:

@@ -142,9 +142,9 @@ class ClusterSecurity:
         write_whole(self.python_arguments, [json.dumps(python, indent=2).encode()])
 
     @property
-    def admin(self) -> ClientConfig:
-        """The configuration of a client that is logged in as the admin."""
-        return parse_client_config(self._client(""), str(self.client_properties))
+    def client(self) -> ClientConfig:
+        """The configuration of a client that logs in as the nodes do: their password is never changed by others."""
+        return parse_client_config(self._client("", NODES), str(self.client_properties))
 
     def credentials(self, image: ScramImage) -> tuple[list[ScramUpsertion], str | None]:
         """The credentials that a lake lacks, and a warning where it has another password of the admin.
@@ -177,10 +177,10 @@ class ClusterSecurity:
     def _jaas(self, user: str) -> str:
         return f'{_MODULE} required username="{user}" password="{_quoted(self.passwords[user])}";'
 
-    def _client(self, bootstrap: str) -> dict[str, str]:
+    def _client(self, bootstrap: str, user: str = ADMIN) -> dict[str, str]:
         return {
             "bootstrap.servers": bootstrap, "security.protocol": PROTOCOL, "sasl.mechanism": MECHANISM,
-            "sasl.jaas.config": self._jaas(ADMIN), "ssl.truststore.type": "PEM",
+            "sasl.jaas.config": self._jaas(user), "ssl.truststore.type": "PEM",
             "ssl.truststore.location": self._authority,
         }  # fmt: skip
 

@@ -67,7 +67,7 @@ class ClusterUp:
             addresses = {
                 node.id: Address(node.listener.host, node.listener.port) for node in plan.of_kind(NodeKind.BROKER)
             }
-            client = ClientConfig() if security is None else security.admin
+            client = ClientConfig() if security is None else security.client
             self._offsets = NodeOffsets(lambda: self._watch.image, addresses, client)
             stack.callback(self._processes.close)
             try:

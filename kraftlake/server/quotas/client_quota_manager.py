@@ -5,6 +5,7 @@ Source: org.apache.kafka.server.quota.ClientQuotaManager, ClientRequestQuotaMana
 
 from __future__ import annotations
 
+from hashlib import sha256
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
@@ -14,6 +15,7 @@ from kraftlake.server.quotas.sensors import Sensors
 
 _UNLIMITED: Final = float(2**63 - 1)
 _MOST_SHOWN: Final = 1_000
+_LONGEST_NAME: Final = 255
 Client = tuple[str, str]
 """The user and the client id that a use is measured by; "" for one that the quotas ignore."""
 
@@ -71,7 +73,13 @@ class Measured(Generic[S]):
         overrides = self._quotas.overrides(self._key)
         tags = overrides.tags(user, client_id)
         limit = overrides.limit_of_tags(tags)
-        return self._sensors.get(tags, now_ms), _UNLIMITED if limit is None else limit
+        user, client_id = map(_short, tags)
+        return self._sensors.get((user, client_id), now_ms), _UNLIMITED if limit is None else limit
+
+
+def _short(name: str) -> str:
+    """Return a name that takes little memory; clients choose their ids, of up to 32 kB."""
+    return name if len(name) <= _LONGEST_NAME else sha256(name.encode()).hexdigest()
 
 
 class ClientQuotaManager(Measured[ClientSensor]):

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, ThrottleEvent, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftlake.controller.access.client_quotas import QuotaAlteration, alter_client_quotas
@@ -18,6 +18,7 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.client_quotas import CONNECTION_RATE_KEY, QUOTA_KEYS, ClientQuotas
 from tests.server.broker.lake_cluster import LakeCluster
 from tests.server.broker.test_heeded_settings import asked, milliseconds
+from tests.server.broker.throttled_clients import Use, consume, fill, produce
 
 PATIENCE = 20
 WINDOWS = {"quota.window.num": "3", "controller.quota.window.num": "2"}
@@ -64,95 +65,39 @@ def in_effect(server: Any, entity: dict[str, str | None]) -> dict[str, float | N
     return {key: limit for key, limit in limits.items() if limit is not None}
 
 
-class Throttles:
-    """The throttle times in ms that a client was given."""
-
-    def __init__(self) -> None:
-        self.times: list[int] = []
-
-    def __call__(self, event: ThrottleEvent) -> None:
-        self.times.append(round(event.throttle_time * 1_000))
-
-
-def rate_of_producer(cluster: LakeCluster, client_id: str, partition: int, throttles: Throttles) -> float:
-    """The bytes a second that a producer that is never short of records has acknowledged, once it has settled."""
-    acknowledged = list[tuple[float, int]]()
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster.brokers, "client.id": client_id, "batch.size": 20_000, "linger.ms": 1,
-            "max.in.flight": 1, "queue.buffering.max.messages": 100, "throttle_cb": throttles,
-        }
-    )  # fmt: skip
-    began = time.monotonic()
-
-    def delivered(error: object, message: object) -> None:
-        assert error is None
-        acknowledged.append((time.monotonic() - began, 9_900))
-
-    while time.monotonic() - began < SETTLED_AFTER + MEASURED:
-        try:
-            producer.produce("t", b"x" * 9_900, partition=partition, on_delivery=delivered)
-        except BufferError:
-            producer.poll(0.02)
-        producer.poll(0)
-    producer.purge()
-    return sum(size for at, size in acknowledged if SETTLED_AFTER <= at < SETTLED_AFTER + MEASURED) / MEASURED
-
-
 def test_a_producer_settles_at_its_quota_and_others_are_not_held(cluster: LakeCluster) -> None:
     alter(cluster, {"client-id": "held"}, producer_byte_rate=RATE)
-    throttles = Throttles()
-    assert LOWEST <= rate_of_producer(cluster, "held", 0, throttles) <= HIGHEST
-    assert max(throttles.times) > 0
-    free = Producer({"bootstrap.servers": cluster.brokers, "client.id": "free", "throttle_cb": throttles})
-    throttles.times.clear()
-    for _ in range(200):
-        free.produce("t", b"x" * 9_900, partition=2)
-    assert free.flush(PATIENCE) == 0
-    assert throttles.times == []
+    held = produce(cluster.brokers, "held", "t", 0, seconds=SETTLED_AFTER + MEASURED)
+    assert LOWEST <= held.rate(SETTLED_AFTER, SETTLED_AFTER + MEASURED) <= HIGHEST
+    assert max(held.throttles) > 0
+    free = produce(cluster.brokers, "free", "t", 2, seconds=0.5)
+    assert free.moved
+    assert free.throttles == []
 
 
 def test_a_consumer_settles_at_its_quota(cluster: LakeCluster) -> None:
-    producer = Producer({"bootstrap.servers": cluster.brokers, "batch.size": 10_000})
-    for _ in range(round((SETTLED_AFTER + MEASURED) * RATE / 5_000)):
-        producer.produce("t", b"x" * 9_900, partition=1)
-    assert producer.flush(PATIENCE) == 0
+    fill(cluster.brokers, "t", 1, round(2 * RATE * (SETTLED_AFTER + MEASURED)))
     alter(cluster, {"user": "ANONYMOUS", "client-id": "reader"}, consumer_byte_rate=RATE)
-    throttles = Throttles()
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.brokers, "group.id": "g", "client.id": "reader", "throttle_cb": throttles,
-            "enable.auto.commit": False, "fetch.max.bytes": 40_000, "max.partition.fetch.bytes": 40_000,
-            "message.max.bytes": 30_000, "queued.min.messages": 1_000_000, "auto.offset.reset": "earliest",
-        }
-    )  # fmt: skip
-    consumer.assign([TopicPartition("t", 1, 0)])
-    began, read = time.monotonic(), list[tuple[float, int]]()
-    while (now := time.monotonic() - began) < SETTLED_AFTER + MEASURED:
-        message = consumer.poll(0.1)
-        if message is not None and message.error() is None:
-            read.append((now, len(message)))
-    consumer.close()
-    rate = sum(size for at, size in read if at >= SETTLED_AFTER) / MEASURED
-    assert LOWEST <= rate <= HIGHEST
-    assert max(throttles.times) > 0
+    reader = consume(cluster.brokers, "reader", "t", 1, seconds=SETTLED_AFTER + MEASURED)
+    assert LOWEST <= reader.rate(SETTLED_AFTER, SETTLED_AFTER + MEASURED) <= HIGHEST
+    assert max(reader.throttles) > 0
 
 
 def test_a_client_above_its_share_of_a_thread_is_throttled(cluster: LakeCluster) -> None:
     alter(cluster, {"client-id": "busy"}, request_percentage=0.01)
-    throttles = Throttles()
-    client = Producer({"bootstrap.servers": cluster.brokers, "client.id": "busy", "throttle_cb": throttles})
+    use = Use()
+    client = Producer({"bootstrap.servers": cluster.brokers, "client.id": "busy", "throttle_cb": use.count})
     for _ in range(2):
         client.list_topics(timeout=PATIENCE)
         client.poll(0)
-    assert throttles.times
-    assert max(throttles.times) <= 1_000, "no longer than a window"
+    assert use.throttles
+    assert max(use.throttles) <= 1_000, "no longer than a window"
     alter(cluster, {"client-id": "busy"}, request_percentage=None)
-    throttles.times.clear()
+    use.throttles.clear()
     client.list_topics(timeout=PATIENCE)
     client.list_topics(timeout=PATIENCE)
     client.poll(0)
-    assert not any(throttles.times), "librdkafka tells the end of it as 0"
+    assert not any(use.throttles), "librdkafka tells the end of it as 0"
 
 
 def changed(cluster: LakeCluster, api: str, version: int, **fields: Any) -> Any:
@@ -188,11 +133,11 @@ def test_who_has_no_partitions_left_is_refused_or_only_throttled_by_older_versio
     assert [one.error_code for one in answer.results] == [ErrorCode.THROTTLING_QUOTA_EXCEEDED]
     time.sleep(0.3)
     assert created(cluster, 5, 5, 2) == ([ErrorCode.NONE] * 2, pytest.approx(1_650, abs=100))
-    throttles = Throttles()
-    admin = AdminClient({"bootstrap.servers": cluster.brokers, "throttle_cb": throttles})
+    use = Use()
+    admin = AdminClient({"bootstrap.servers": cluster.brokers, "throttle_cb": use.count})
     admin.delete_topics(["7-3"])["7-3"].result(PATIENCE)
     admin.poll(1)
-    assert max(throttles.times) > 1_000
+    assert max(use.throttles) > 1_000
     alter(cluster, {"user": None}, controller_mutation_rate=None)
     assert created(cluster, 7, 9, 1) == ([ErrorCode.NONE] * 2, 0)
 

@@ -69,8 +69,8 @@ def used(bootstrap: str) -> tuple[Use, Use]:
     fill(bootstrap, "t", 1, round(2 * SECONDS * RATES["consumer_byte_rate"]))
     set_quotas(bootstrap)
     with ThreadPoolExecutor(2) as pool:
-        producing = pool.submit(produce, bootstrap, "held", "t", 0, seconds=SECONDS)
-        consuming = pool.submit(consume, bootstrap, "held", "t", 1, seconds=SECONDS)
+        producing = pool.submit(produce, bootstrap, "held", "t", 0, seconds=SECONDS, at_once=15)
+        consuming = pool.submit(consume, bootstrap, "held", "t", 1, seconds=SECONDS, at_once=15)
     return producing.result(), consuming.result()
 
 
@@ -95,8 +95,8 @@ def seconds_of_java(bootstrap: str) -> float:
     size = 5_000
     words = (
         "--topic", "t", "--num-records", round(30 * RATES["producer_byte_rate"] / size), "--record-size", size,
-        "--throughput", -1, "--producer-props", f"bootstrap.servers={bootstrap}", "client.id=held", "batch.size=20000",
-        "buffer.memory=200000",
+        "--throughput", -1, "--producer-props", f"bootstrap.servers={bootstrap}", "client.id=held", "batch.size=100000",
+        "linger.ms=50", "buffer.memory=500000",
     )  # fmt: skip
     command = [find_java().executable, "-Xmx256m", "-cp", jars, "org.apache.kafka.tools.ProducerPerformance", *words]
     began = time.monotonic()

@@ -26,12 +26,13 @@ class Use:
         self.throttles.append(round(event.throttle_time * 1_000))
 
 
-def produce(bootstrap: str, client_id: str, topic: str, partition: int, *, seconds: float) -> Use:
-    """What a producer does that is never short of records."""
+def produce(bootstrap: str, client_id: str, topic: str, partition: int, *, seconds: float, at_once: int = 2) -> Use:
+    """What a producer does that is never short of records, and sends some `at_once`."""
     use = Use()
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap, "client.id": client_id, "batch.size": 2 * RECORD, "linger.ms": 1,
+            "bootstrap.servers": bootstrap, "client.id": client_id, "linger.ms": 50,
+            "batch.size": (at_once + 1) * RECORD, "batch.num.messages": at_once,
             "max.in.flight": 1, "queue.buffering.max.messages": 100, "throttle_cb": use.count,
         }
     )  # fmt: skip
@@ -60,13 +61,14 @@ def fill(bootstrap: str, topic: str, partition: int, size: int) -> None:
     assert producer.flush(20) == 0
 
 
-def consume(bootstrap: str, client_id: str, topic: str, partition: int, *, seconds: float) -> Use:
-    """What a consumer does that reads a partition from its beginning."""
+def consume(bootstrap: str, client_id: str, topic: str, partition: int, *, seconds: float, at_once: int = 4) -> Use:
+    """What a consumer does that reads a partition from its beginning, some records `at_once`."""
     use = Use()
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap, "group.id": "g", "client.id": client_id, "throttle_cb": use.count,
-            "enable.auto.commit": False, "fetch.max.bytes": 4 * RECORD, "max.partition.fetch.bytes": 4 * RECORD,
+            "enable.auto.commit": False, "fetch.max.bytes": at_once * RECORD,
+            "max.partition.fetch.bytes": at_once * RECORD,
             "message.max.bytes": 3 * RECORD, "queued.min.messages": 1_000_000,
         }
     )  # fmt: skip

@@ -20,7 +20,6 @@ from kraftlake.server.requests.messages import encoded_request, entity, versions
 
 _DEFAULT: Final = -1
 """Leaves the number of partitions or the replication factor to the controller."""
-_CLIENT_ID: Final = b"auto-topic-creation"
 
 
 class AutoTopicCreation:
@@ -46,10 +45,11 @@ class AutoTopicCreation:
                 with self._lock:
                     self._in_flight.difference_update(new)
 
-            self._forwarding.forward(self._frame(new), request.peer, done)
+            self._forwarding.forward(self._frame(new, request.client_id), request.peer, done)
         return dict.fromkeys(names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def _frame(self, names: list[str]) -> bytes:
+    def _frame(self, names: list[str], client_id: str | None) -> bytes:
+        """Return a request in the client's name, so that its quota of mutations counts."""
         kind = entity("create_topics", versions_of("create_topics")[-1], EntityType.request)
         module = import_module(kind.__module__)
         topics = tuple(
@@ -58,4 +58,5 @@ class AutoTopicCreation:
             )
             for name in names
         )
-        return encoded_request(kind(topics=topics, timeout=self._timeout, validate_only=False), client_id=_CLIENT_ID)
+        request = kind(topics=topics, timeout=self._timeout, validate_only=False)
+        return encoded_request(request, client_id=None if client_id is None else client_id.encode())

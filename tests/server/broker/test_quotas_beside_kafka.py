@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -79,11 +79,13 @@ def test_clients_are_throttled_for_as_long_as_by_kafka(tmp_path: Path) -> None:
         theirs = used(bootstrap)
     with ours(tmp_path / "ours") as bootstrap:
         mine = used(bootstrap)
-    for their, our in zip(theirs, mine, strict=True):
-        figures = [(sum(use.throttles), round(use.rate(0, SECONDS)), len(use.throttles)) for use in (their, our)]
-        print("throttled ms, bytes a second, answers: Kafka", *figures[0], "ours", *figures[1])
-        assert sum(our.throttles) == pytest.approx(sum(their.throttles), rel=0.1)
-        assert our.rate(0, SECONDS) == pytest.approx(their.rate(0, SECONDS), rel=0.1)
+    throttled, rates = (
+        [[figure(use) for use in uses] for uses in (theirs, mine)]
+        for figure in (lambda use: sum(use.throttles), lambda use: use.rate(0, SECONDS))
+    )
+    print("of the producer and the consumer: throttled ms", throttled, "bytes a second", rates)
+    assert throttled[1] == pytest.approx(throttled[0], rel=0.1)
+    assert rates[1] == pytest.approx(rates[0], rel=0.1)
 
 
 def seconds_of_java(bootstrap: str) -> float:
@@ -99,10 +101,10 @@ def seconds_of_java(bootstrap: str) -> float:
         "linger.ms=50", "buffer.memory=500000",
     )  # fmt: skip
     command = [find_java().executable, "-Xmx256m", "-cp", jars, "org.apache.kafka.tools.ProducerPerformance", *words]
-    began = time.monotonic()
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False)
-    assert "99.9th" in done.stdout.splitlines()[-1], done.stdout + done.stderr
-    return time.monotonic() - began
+    found = re.fullmatch(r"(\d+) records sent, ([\d.]+) records/sec .* 99\.9th\.", done.stdout.splitlines()[-1])
+    assert found is not None, done.stdout + done.stderr
+    return int(found[1]) / float(found[2])
 
 
 def test_javas_producer_takes_as_long_as_with_kafka(tmp_path: Path) -> None:
@@ -112,4 +114,4 @@ def test_javas_producer_takes_as_long_as_with_kafka(tmp_path: Path) -> None:
         mine = seconds_of_java(bootstrap)
     print(f"seconds of ProducerPerformance: Kafka {theirs:.1f}, ours {mine:.1f}")
     assert mine == pytest.approx(theirs, rel=0.1)
-    assert 18 < mine < 26
+    assert mine > 18, "ten seconds of thirty are free"

@@ -110,6 +110,7 @@ def test_a_large_log_gives_the_same(bare: Install, tmp_path: Path) -> None:
         (("spark", "snapshot", "{lake}"), "spark"),
         (("image", "s3://bucket/lake"), "s3"),
         (("import", SAMPLE, "s3://bucket/lake"), "s3"),
+        (("cluster", "up", "{lake}", "--secure"), "tls"),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value[0]} {value[1]}"[:14],
 )

@@ -46,9 +46,9 @@ KINDS = ["PLAINTEXT", "SASL_SSL"] if LONG else ["PLAINTEXT"]
 """The security protocols of the clusters whose nodes are killed."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=KINDS)
 def cluster(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[LakeProcesses]:
-    secure = getattr(request, "param", "PLAINTEXT") == "SASL_SSL"
+    secure = request.param == "SASL_SSL"
     with LakeProcesses(tmp_path_factory.mktemp("killed"), settings=CLEANER, secure=secure) as made:
         made.create(TOPIC, PARTITIONS, min_insync_replicas="2")
         made.create(
@@ -92,7 +92,6 @@ def active_controller(cluster: LakeProcesses) -> KilledNode:
     )
 
 
-@pytest.mark.parametrize("cluster", KINDS, indirect=True)
 def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(cluster: LakeProcesses) -> None:
     draws = random.Random(SEED)
     names = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
@@ -135,6 +134,8 @@ def test_what_was_acknowledged_survives_brokers_and_controllers_that_are_killed(
 def test_a_producer_whose_five_requests_a_killed_broker_has_not_answered_doubles_nothing(
     cluster: LakeProcesses,
 ) -> None:
+    if cluster.plan.security is not None:
+        pytest.skip("the proxy has to read what it passes on")
     cluster.create(REPEATED, replicas=1)
     (partition,) = cluster.image().topics.get_topic(REPEATED).partitions.values()
     broker, name = cluster.nodes[partition.leader], TopicPartition(REPEATED, 0)
@@ -178,7 +179,6 @@ def all_in_sync(cluster: LakeProcesses) -> bool:
     )
 
 
-@pytest.mark.parametrize("cluster", KINDS, indirect=True)
 def test_a_controller_that_slept_while_another_took_over_never_commits_again(cluster: LakeProcesses) -> None:
     stale, epoch = active_controller(cluster), active_epoch(cluster)
     before = len(stale.events("standby"))

@@ -13,7 +13,15 @@ from simulator.compacted_logs import COMPACTED, records_of
 from simulator.mirrors import Committed, held_batches
 from simulator.replica_watch import InvariantError
 from simulator.scheduler import SECOND
-from simulator.specification import CONSISTENT_READ, LOG_MATCHING, NO_COMMITTED_RECORD_LOST
+from simulator.specification import (
+    CONSISTENT_READ,
+    EVENTUALLY_METADATA_CONVERGES,
+    EVENTUALLY_REASSIGNMENT_COMPLETES,
+    EVENTUALLY_REPLICATED,
+    EVENTUALLY_UNFENCED,
+    LOG_MATCHING,
+    NO_COMMITTED_RECORD_LOST,
+)
 from simulator.workload import checksum
 
 if TYPE_CHECKING:
@@ -87,21 +95,23 @@ class Peace:
         for id_, node in cluster.brokers.items():
             registration = image.cluster.brokers.get(id_)
             if registration is None or registration.fenced or not node.is_registered(image):
-                return f"{node.name} is not in service: {node.ends[-1:]}, {registration}"
+                return f"{EVENTUALLY_UNFENCED}: {node.name} is not in service: {node.ends[-1:]}, {registration}"
         for topic in image.topics.topics_by_id().values():
             for number, state in topic.partitions.items():
                 name = f"{topic.name}-{number}"
                 is_moving = bool(state.adding_replicas) and not set(state.adding_replicas) & set(
                     state.removing_replicas
                 )
-                if state.leader == NO_LEADER or set(state.isr) != set(state.replicas) or is_moving:
-                    return f"{name} is {state}"
+                if is_moving:
+                    return f"{EVENTUALLY_REASSIGNMENT_COMPLETES}: {name} is {state}"
+                if state.leader == NO_LEADER or set(state.isr) != set(state.replicas):
+                    return f"{EVENTUALLY_REPLICATED}: {name} is {state}"
                 ends = self._ends(topic.name, number, state.isr)
                 if len(set(ends.values())) > 1 or any(end != mark for end, mark in ends.values()):
-                    return f"{name} ends at and is committed to {ends}"
+                    return f"{EVENTUALLY_REPLICATED}: {name} ends at and is committed to {ends}"
         offsets = {node.image.provenance.offset for node in cluster.brokers.values()}
         if max(offsets) - min(offsets) > 5:
-            return f"images are of {offsets}"
+            return f"{EVENTUALLY_METADATA_CONVERGES}: images are of {offsets}"
         return ""
 
     def _ends(self, topic: str, number: int, isr: tuple[int, ...]) -> dict[int, tuple[int, int]]:

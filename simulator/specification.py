@@ -26,6 +26,15 @@ SAFETY = (
 )  # fmt: skip
 """The properties of safety."""
 
+EVENTUALLY_UNFENCED = "EventuallyUnfenced"
+EVENTUALLY_METADATA_CONVERGES = "EventuallyMetadataConverges"
+EVENTUALLY_REPLICATED = "EventuallyAcknowledgedValueFullyReplicated"
+EVENTUALLY_REASSIGNMENT_COMPLETES = "EventuallyReassignmentCompletes"
+LIVENESS = (
+    EVENTUALLY_UNFENCED, EVENTUALLY_METADATA_CONVERGES, EVENTUALLY_REPLICATED, EVENTUALLY_REASSIGNMENT_COMPLETES,
+)  # fmt: skip
+"""The properties of liveness that are judged at the end of an hour, when no fault is left."""
+
 
 def quorum_problem(partition: Any, state: PartitionRegistration) -> str:
     """Why the records of a leader may miss a broker that may lead next, "" where they can't.

@@ -12,7 +12,7 @@ import pytest
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.partition.partition_state import CommittedIsr, PendingExpandIsr, PendingShrinkIsr
-from simulator.specification import SAFETY, quorum_problem, recovery_problem
+from simulator.specification import LIVENESS, SAFETY, quorum_problem, recovery_problem
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "simulation.md"
 
@@ -64,6 +64,7 @@ def test_a_partition_without_a_candidate_knows_its_last_leader(
     assert (not recovery_problem(registration(isr=isr, elr=elr, last_known_elr=last_known))) == is_safe
 
 
-def test_the_docs_name_the_eight_properties() -> None:
+def test_the_docs_name_the_properties() -> None:
     assert len(SAFETY) == 8
+    assert ", ".join(LIVENESS) in DOC.read_text("utf-8").replace("\n", " ")
     assert re.findall(r"^\| ([A-Z][A-Za-z]+) \|", DOC.read_text("utf-8"), re.MULTILINE) == [*SAFETY]

@@ -99,12 +99,11 @@ def test_settings_without_effect_have_their_reasons() -> None:
     made = settings(
         num_partitons="1", num_partitions="2", foo="3", offsets_topic_num_partitions="1", num_network_threads="3",
         log_preallocate="true", log_cleaner_enable="true", super_users="User:a",
-        listener_name_a_ssl_client_auth="required", listener_name_a_plain_sasl_jaas_config="x",
+        listener_name_a_ssl_client_auth="required", listener_name_a_plain_sasl_login_class="x",
     )  # fmt: skip
     assert made.without_effect == {
         "foo": "Kafka has no such setting",
-        "listener.name.a.plain.sasl.jaas.config": "listeners have neither TLS nor logins yet",
-        "listener.name.a.ssl.client.auth": "listeners have neither TLS nor logins yet",
+        "listener.name.a.plain.sasl.login.class": "logins by GSSAPI (Kerberos) and OAUTHBEARER are not served",
         "log.preallocate": "segments grow as they are written",
         "num.partitons": "did you mean num.partitions?",
         "offsets.topic.num.partitions": "consumer, share and streams groups are not served",

@@ -86,7 +86,7 @@ insecure_option = option(
     "--insecure-listeners",
     "insecure",
     is_flag=True,
-    help="Allow listeners that other machines reach: those of a lake's nodes have neither TLS nor logins.",
+    help="Allow listeners without TLS, PLAINTEXT and SASL_PLAINTEXT, that other machines reach.",
 )
 _sources_argument = argument(
     "sources",

@@ -39,8 +39,8 @@ def token_settings(settings: NodeSettings) -> dict[str, Any]:
 class ControllerServerConfig:
     """The configuration of a controller of the lake at `lake`, with Kafka's settings that differ from Kafka's defaults.
 
-    With `insecure`, listeners may be reachable from other machines; they have neither TLS nor logins. Raises UsageError
-    for a setting whose value is not of its type, and for a listener that needs `insecure`.
+    With `insecure`, listeners without TLS may be reachable from other machines. Raises UsageError for a setting whose
+    value is not of its type, and for a listener that needs `insecure`.
     """
 
     lake: str

@@ -137,7 +137,9 @@ def acl(user: str, kind: int, name: str, operation: int) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
-def test_a_token_lives_until_it_expires_and_is_seen_by_whom_it_concerns(side: Side) -> None:
+def test_a_token_lives_until_it_expires_and_is_seen_by_whom_it_concerns(
+    side: Side, capfd: pytest.CaptureFixture[str]
+) -> None:
     for stranger in (side.create(""), side.ask("", "renew_delegation_token", 2, hmac=b"", renew_period=1)):
         assert stranger.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     renewers = [{"principal_type": "User", "principal_name": "bob"}]
@@ -173,6 +175,9 @@ def test_a_token_lives_until_it_expires_and_is_seen_by_whom_it_concerns(side: Si
     again = side.ask("alice", "renew_delegation_token", 2, hmac=token.hmac, renew_period=_HOUR)
     assert again.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
     assert side.seen("bob") == {b}
+    logged = "".join(capfd.readouterr())
+    secrets = (SETTINGS["delegation.token.secret.key"], token.hmac.hex(), base64.b64encode(token.hmac).decode())
+    assert not [one for one in (*secrets, str(bytes(token.hmac))) if one in logged]
 
 
 @pytest.mark.spark

@@ -38,6 +38,7 @@ from simulator.compacted_logs import COMPACTED
 from simulator.decoded_once import DecodedOnce
 from simulator.disks import files_of_process
 from simulator.faults import Faults
+from simulator.judged_log import check_specification
 from simulator.lake_disk import LakeDisk, disk_of_lake
 from simulator.lake_store import BUCKET, LakeStore, LakeTrouble
 from simulator.late_requests import LateRequests
@@ -119,6 +120,8 @@ class Outcome:
     frames: int
     images_compared: int
     cleanings: int
+    properties_judged: int
+    """The number of specified properties of which the metadata log has something."""
 
     def as_json(self) -> dict[str, Any]:
         """All of it, for another process."""
@@ -154,6 +157,7 @@ class VirtualCluster:
         and the process that has ended.
         """
         self.is_over = False
+        self.properties_judged = 0
         self.controllers = {
             id_: ControllerMachine(self.scheduler, self.network, id_, dict(_CONTROLLER_SETTINGS), lake)
             for id_ in (101, 102)
@@ -266,6 +270,7 @@ class VirtualCluster:
             leader_moves=self.replicas.leader_moves, commits=self.metadata.commits, claims=self.metadata.claims,
             reads=self.history.reads, frames=self.network.frames, images_compared=self.metadata.images_compared,
             cleanings=sum(one.compacted.cleanings for one in self.replicas.committed.values()),
+            properties_judged=self.properties_judged,
         )  # fmt: skip
 
     def _failure(self, fault: Exception) -> str:
@@ -322,6 +327,7 @@ class VirtualCluster:
         self.scheduler.start(self.scheduler.outside, "supervisor", self._supervise)
         self.scheduler.run(duration_ns - _PEACE_NS)
         Peace(self).make(duration_ns)
+        self.properties_judged = check_specification(self.lake, _NAME)
 
     def _start_clients(self) -> None:
         self._client("admin", self.admin, 60 * SECOND, setup=True)

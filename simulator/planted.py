@@ -98,6 +98,16 @@ def _election_of_any_replica() -> list[Change]:
     return [(partition_change._Change, "_is_valid_leader", is_valid)]
 
 
+def _elr_kept_in_sync() -> list[Change]:
+    populate = partition_change._Change._populate_elr
+
+    def populate_or_keep(self: Any) -> None:
+        if len(self._isr) < self._context.min_isr:
+            populate(self)
+
+    return [(partition_change._Change, "_populate_elr", populate_or_keep)]
+
+
 def _isr_kept_after_session() -> list[Change]:
     return [(brokers, "_fence", lambda state, broker: [brokers._change(broker, 0, fenced=brokers.FENCE)])]
 
@@ -256,6 +266,7 @@ PLANTED = {
     "uncommitted-read": PlantedFault("consumers read above the high watermark", _uncommitted_read),
     "unclean-shutdown-ignored": PlantedFault("a broker that lost data stays in sync", _unclean_shutdown_ignored),
     "election-of-any-replica": PlantedFault("replicas out of sync are elected", _election_of_any_replica),
+    "elr-kept-in-sync": PlantedFault("replicas stay eligible with enough in sync", _elr_kept_in_sync),
     "isr-kept-after-session": PlantedFault("a broker without a session stays leader", _isr_kept_after_session),
     "fenced-writer-goes-on": PlantedFault("a fenced controller goes on committing", _fenced_writer_goes_on),
     "stale-controller-answers": PlantedFault(

@@ -92,6 +92,7 @@ def test_a_seed_is_one_history() -> None:
     one, other, again = histories
     assert one == again
     assert one["cleanings"] > 10
+    assert one["properties_judged"] > 20
     assert one["trace"] != other["trace"]
 
 

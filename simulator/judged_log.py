@@ -1,0 +1,37 @@
+"""The whole metadata log of a history, judged by Kafka's specifications."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.replay.reading.open_reader import LakeReader
+from kraftlake.replay.spec.judge import judge_log
+from simulator.lake_disk import LakeDisk
+from simulator.lake_store import LakeStore
+from simulator.replica_watch import violated
+
+
+def check_specification(lake: LakeStore | LakeDisk, name: str) -> int:
+    """Judge all records of a lake, which is the folder `name` of its store or disk; gives how many properties had any.
+
+    Raises InvariantError for the first violation.
+    """
+    if isinstance(lake, LakeDisk):
+        return _judged(lake.root / name)
+    with TemporaryDirectory() as folder:
+        for key, data in lake.contents().items():
+            path = Path(folder, key)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return _judged(Path(folder, name))
+
+
+def _judged(path: Path) -> int:
+    report = judge_log(LakeReader(MetadataLog.open(path)))
+    for one in report.violations:
+        violated(f"offset {one.offset} of the metadata log, {one.record}, {one.name}: {one.sentence}")
+    if report.stopped is not None:
+        violated(f"the metadata log was judged up to {report.to_offset}: {report.stopped}")
+    return sum(count > 0 for count in report.judged.values())

@@ -9,6 +9,7 @@ run in a session of Spark Connect, whose micro-batches and receiver are in anoth
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -150,6 +151,7 @@ def connected() -> Any:
     """A session of Spark Connect, whose server this process starts."""
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     daemon = "kraftlake.spark_jobs.worker_daemon"
     return SparkSession.builder.config("spark.python.daemon.module", daemon).remote("local[2]").getOrCreate()
 

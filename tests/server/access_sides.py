@@ -185,8 +185,8 @@ def _of_topic(topic: str) -> dict[str, tuple[str, range, dict[str, Any]]]:
 
 
 @contextmanager
-def started_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
-    """Both, ours first, with the same topics, users and ACLs."""
+def started_sides(folder: Path, **more: str) -> Iterator[tuple[Side, Side]]:
+    """Both, ours first, with the same topics, users and ACLs, and `more` settings, with _ in place of the dots."""
     folder.mkdir(parents=True, exist_ok=True)
     ca = CA
     (folder / "keystore.pem").write_text((node := issued(ca, "node")).key_pem() + node.pem)
@@ -205,6 +205,7 @@ def started_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
             for listener in ("logins", "both")
             for mechanism in MECHANISMS[1:]
         },
+        **{name.replace("_", "."): value for name, value in more.items()},
     }  # fmt: skip
     with ExitStack() as stack:
         node_ = stack.enter_context(started_node(folder / "theirs", settings=settings, listeners=LISTENERS))

@@ -276,3 +276,19 @@ def test_a_number_counts_not_how_many_bytes_it_takes() -> None:
             read_message(topics, null + bytes(6), 0)
     with pytest.raises(MalformedError, match="longer than 32 bits"):
         read_message(kind, b"\x80\x80\x80\x80\x80\x00" + rest, 0)
+
+
+@pytest.mark.parametrize(
+    ("ms", "seen"), [(2**63 - 1, 10**15), (-(2**63), -(10**15)), (-1, -1), (86_400_000, 86_400_000)]
+)
+def test_a_period_that_kio_can_not_hold_becomes_the_longest_that_it_can(ms: int, seen: int) -> None:
+    request = import_module("kio.schema.renew_delegation_token.v2.request").RenewDelegationTokenRequest
+    found, end = read_message(request, b"\x02h" + struct.pack(">q", ms) + b"\0", 0)
+    assert (found.hmac, found.renew_period // timedelta(milliseconds=1), end) == (b"h", seen, 11)
+
+
+@pytest.mark.parametrize(("ms", "seen"), [(-1, 0), (2**63 - 1, 253_402_300_799_000), (1_700_000_000_000,) * 2])
+def test_a_moment_that_kio_can_not_hold_becomes_the_nearest_that_it_can(ms: int, seen: int) -> None:
+    kind = import_module("kio.schema.renew_delegation_token.v2.response").RenewDelegationTokenResponse
+    found, end = read_message(kind, b"\0\0" + struct.pack(">q", ms) + b"\0\0\0\0\0", 0)
+    assert (round(found.expiry_timestamp.timestamp() * 1000), end) == (seen, 15)

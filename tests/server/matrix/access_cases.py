@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftlake.server.requests.messages import response_in
 from tests.server.controller.wire_requests import principal
-from tests.server.matrix.sides import BROKERS, CONTROLLER, NODES, SUPER_USER, Side, Sides
+from tests.server.matrix.sides import BROKERS, CONTROLLER, LONG, NODES, SUPER_USER, Side, Sides
 
 _TOPIC, _GROUP, _CLUSTER, _TRANSACTIONAL, _TOKEN, _USER = 2, 3, 4, 5, 6, 7
 _ANY, _MATCH, _LITERAL, _PREFIXED = 1, 2, 3, 4
@@ -102,6 +102,27 @@ def _unreadable_acls(side: Side, version: int, node: int) -> None:
     }
     for api, values in broken.items():
         side.call_raw(f"{api} v{version} with a zero at {node}", side.frame(api, version, values), node)
+
+
+def many_acls(_: Sides, side: Side) -> None:
+    """As many as a request may create, and one more, of which none is created."""
+    for count in (10_001, 10_000):
+        creations = [{**ACL, "resource_name": f"many-{number}"} for number in range(count)]
+        answer = side.ask("create_acls", 3, creations=creations)
+        side.keep(f"{count} ACLs", sorted({one.error_code.name for one in answer.results}))
+        side.keep(f"answers to {count} ACLs", len(answer.results))
+    every = {**ACL_FILTER, "resource_name_filter": None, "principal_filter": "User:alice"}
+
+    def are_known() -> bool:
+        return len(side.ask("describe_acls", 3, CONTROLLER, **every).resources) == 10_000
+
+    side.wait_for(are_known, "the controller to know the ACLs")
+    deleted = side.ask("delete_acls", 3, filters=[every]).filter_results
+    side.keep("deleted", [(one.error_code.name, len(one.matching_acls)) for one in deleted])
+    side.wait_for(
+        lambda: not any(side.ask("describe_acls", 3, node, **every).resources for node in (*BROKERS, CONTROLLER)),
+        "all nodes to know that they are gone",
+    )
 
 
 _ENTITIES: Mapping[str, list[tuple[str, str | None]]] = {
@@ -380,4 +401,4 @@ def _changed_tokens(sides: Sides, side: Side, wanted: Mapping[str, Any]) -> None
     side.keep("expired at once", int(response_in(side.frame("expire_delegation_token", 2, values), frame).error_code))
 
 
-CASES = (acls, client_quotas, scram_credentials, features, tokens)
+CASES = (acls, *((many_acls,) if LONG else ()), client_quotas, scram_credentials, features, tokens)

@@ -15,8 +15,23 @@ MAX_GUESTS_OF_HOST: Final = 256
 """The same for one address."""
 MAX_GUEST_BYTES: Final = 16 * 1024 * 1024
 """The maximum size of their incomplete requests; beyond it, the oldest is closed."""
+MAX_GUEST_BYTES_OF_HOST: Final = 4 * 1024 * 1024
+"""The same for one address."""
 LOGIN_SECONDS: Final = 30.0
 """The time from the accept of a connection to the end of its TLS handshake and its login."""
+
+
+class HostBytes(BufferedBytes):
+    """Counts the bytes of one address' connections, also in `whole`, which has those of all addresses."""
+
+    def __init__(self, most: int, whole: BufferedBytes) -> None:
+        super().__init__(most)
+        self._whole = whole
+
+    def hold(self, abort: Callable[[], None], size: int) -> None:
+        """Set the number of bytes that a connection holds, which `abort` ends; 0 if there are none."""
+        super().hold(abort, size)
+        self._whole.hold(abort, size)
 
 
 class Doorway:
@@ -32,12 +47,17 @@ class Doorway:
         """The host of each guest, by the function that ends its connection, the oldest first."""
         self._of_host: dict[str, dict[Callable[[], None], asyncio.TimerHandle]] = {}
         self._steps: deque[Callable[[], None]] = deque()
-        self.buffered = BufferedBytes(MAX_GUEST_BYTES)
+        self._bytes = BufferedBytes(MAX_GUEST_BYTES)
+        self._bytes_of_host: dict[str, HostBytes] = {}
 
     @property
     def guests(self) -> int:
         """The number of connections that have not logged in."""
         return len(self._guests)
+
+    def bytes_of(self, host: str) -> BufferedBytes:
+        """The counter of the bytes that connections of an address hold before their login."""
+        return self._bytes_of_host.setdefault(host, HostBytes(MAX_GUEST_BYTES_OF_HOST, self._bytes))
 
     def enter(self, abort: Callable[[], None], host: str) -> None:
         """Count a new connection, which `abort` ends; beyond a limit, or after its time, it is called."""
@@ -57,6 +77,7 @@ class Doorway:
             of_host.pop(abort).cancel()
             if not of_host:
                 del self._of_host[host]
+                self._bytes_of_host.pop(host, None)
 
     def later(self, step: Callable[[], None]) -> None:
         """Do a step of a login in one of the next turns of the loop, in order."""

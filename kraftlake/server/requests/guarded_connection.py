@@ -30,9 +30,9 @@ class GuardedConnection(ClientConnection):
         self._tls = guest.tls
         self._inside: tuple[int, BufferedBytes] = (self._frames.longest, self._buffered)
         """The longest request, and the counter of the bytes held, after the login."""
-        self._frames.longest, self._buffered = guest.max_receive_bytes, guest.door.buffered
         self._is_unwanted = False
         guest.door.enter(self.abort, self.peer.host)
+        self._frames.longest, self._buffered = guest.max_receive_bytes, guest.door.bytes_of(self.peer.host)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to read, unless others have taken the place of the connection before it was set up."""

@@ -38,6 +38,25 @@ def test_the_oldest_guest_of_an_address_gives_way_and_then_the_oldest_of_all(mon
     assert run(act) == ["a1", "a2"]
 
 
+def test_who_holds_the_oldest_bytes_of_an_address_or_of_all_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doorway, "MAX_GUEST_BYTES_OF_HOST", 10)
+    monkeypatch.setattr(doorway, "MAX_GUEST_BYTES", 14)
+
+    def act(door: Doorway, ended: list[str]) -> None:
+        ends = {name: partial(ended.append, name) for name in ("a1", "a2", "b1", "b2")}
+        for name, abort in ends.items():
+            door.enter(abort, name[0])
+        door.bytes_of("a").hold(ends["a1"], 6)
+        door.bytes_of("a").hold(ends["a2"], 5)
+        door.bytes_of("b").hold(ends["b1"], 8)
+        assert ended == ["a1"]
+        door.bytes_of("b").hold(ends["b2"], 2)
+        door.bytes_of("b").hold(ends["b2"], 0)
+        assert door.bytes_of("b").total == 8
+
+    assert run(act) == ["a1", "a2"]
+
+
 def test_a_guest_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doorway, "LOGIN_SECONDS", 0.01)
 

@@ -97,8 +97,8 @@ def test_what_is_served_has_kafkas_versions(both: BothWires) -> None:
     assert different == {"api_versions": ((0, 4), (0, 5))}  # of 5 kio has no schema: it is answered as unknown
     left_out = {api_key_map.get(key, str(key)) for key in {*theirs} - {*ours}}
     assert left_out == {
-        "add_raft_voter", "begin_quorum_epoch", "end_quorum_epoch", "remove_raft_voter", "sasl_authenticate",
-        "sasl_handshake", "94", "update_raft_voter", "vote",
+        "add_raft_voter", "begin_quorum_epoch", "end_quorum_epoch", "remove_raft_voter", "94", "update_raft_voter",
+        "vote",
     }  # fmt: skip
     features = [
         {one.name: (one.min_version, one.max_version) for one in side.rpc.ask(request).supported_features}

@@ -1,3 +1,3 @@
 """Basic tools for all packages: errors, clocks, event queues, metrics, logging, moments, tables for notebooks."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

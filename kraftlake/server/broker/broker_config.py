@@ -276,7 +276,7 @@ def _between_brokers(
 ) -> tuple[ListenerAddress, tuple[ListenerAddress, ...]]:
     """Return the listener between brokers, which two settings can name, and the others.
 
-    A name is not needed for the only listener. Raises UsageError. Source: AbstractKafkaConfig
+    A name is not needed for the only listener, nor for PLAINTEXT. Raises UsageError. Source: AbstractKafkaConfig
     (getInterBrokerListenerNameAndSecurityProtocol).
     """
     names = [one.name for one in listeners]
@@ -285,9 +285,9 @@ def _between_brokers(
     named = [name for name in _BETWEEN_BROKERS if name in settings.values]
     if len(named) > 1:
         raise UsageError(f"Both {' and '.join(named)} are set in {settings.source}: drop one.")
-    if not named and len(listeners) > 1:
+    if not named and len(names) > 1 and _DEFAULT_LISTENER.name not in names:
         raise UsageError(f"{_INTER_BROKER} is missing in {settings.source}: it is one of {', '.join(names)}.")
-    wanted = settings.text(named[0]) if named else names[0]
+    wanted = settings.text(named[0]) if named else names[0] if len(names) == 1 else _DEFAULT_LISTENER.name
     if wanted not in names:
         raise UsageError(f"{named[0]} is {wanted}, which is none of the listeners {', '.join(names)}.")
     return (

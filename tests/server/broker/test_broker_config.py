@@ -160,6 +160,15 @@ def test_brokers_connect_to_the_one_listener(settings: dict[str, str], refusal: 
         assert made.replication.inter_broker_listener_name == "PLAINTEXT"
 
 
+def test_of_several_listeners_plaintext_is_between_brokers_without_a_name_as_in_kafka() -> None:
+    values = {
+        "node.id": "7", "log.dirs": "/a", "listeners": "CLIENTS://127.0.0.1:1,PLAINTEXT://127.0.0.1:2",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    }  # fmt: skip
+    made = BrokerConfig.of("lake", NodeSettings(values=values))
+    assert (made.listener.name, [one.name for one in made.more_listeners]) == ("PLAINTEXT", ["CLIENTS"])
+
+
 def test_of_several_listeners_the_named_one_is_between_brokers() -> None:
     values = {
         "node.id": "7", "log.dirs": "/a", "controller.listener.names": "C",

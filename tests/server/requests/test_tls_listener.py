@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -144,3 +145,17 @@ def test_the_settings_of_a_listener_go_over_those_of_the_node() -> None:
     assert security.tls.client_auth == "none"
     assert PASSWORD not in repr(security)
     assert "PRIVATE" not in repr(security)
+
+
+def test_a_client_that_asks_for_another_handshake_gets_none_and_others_are_served() -> None:
+    asks = "(sleep 0.5; echo R; sleep 1) | exec timeout 2 openssl s_client -tls1_2 -connect 127.0.0.1:{port}"
+    with listening() as listener:
+        client = subprocess.Popen(
+            ["sh", "-c", asks.format(port=listener.port)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        wait_for(lambda: listener.authentications.successful == 1, "the first handshake")
+        said = client.communicate(timeout=30)[0]
+        assert told(listener, client_context()) == "User:ANONYMOUS SSL"
+    before, after = said.split(b"RENEGOTIATING")
+    assert b"CN = node" in before
+    assert b"CN = node" not in after

@@ -234,7 +234,7 @@ def test_a_pkcs12_store_without_the_package_that_reads_it_is_one_sentence(
 ) -> None:
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "cryptography")
     store = StoreConfig(name="truststore", location=str(CA.write_truststore(tmp_path / "ca.p12")), password=PASSWORD)
-    told = r"^PKCS12 stores need the package cryptography: pip install 'kraftlake\[pkcs12\]'$"
+    told = r"^PKCS12 stores need the package cryptography: pip install 'kraftlake\[tls\]'$"
     with pytest.raises(EnvironmentFaultError, match=told):
         NodeConnector(config=ClientConfig(tls=TlsConfig(truststore=store)))
     NodeConnector(config=ClientConfig(tls=TlsConfig(truststore=TRUST, keystore=KEYS)))

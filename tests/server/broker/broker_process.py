@@ -57,6 +57,11 @@ class ReplicaPlan:
         return self.folder / "broker.jsonl"
 
     @property
+    def properties_file(self) -> Path:
+        """The file of its settings, which a broker without a lake has as options."""
+        return self.folder / "broker.properties"
+
+    @property
     def paths(self) -> list[Path]:
         """Its log directories."""
         return [self.folder / directory for directory in self.directories]

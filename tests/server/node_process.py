@@ -26,7 +26,7 @@ class KilledNode(NodeProcess):
     @property
     def port(self) -> int:
         """Where it listens on loopback."""
-        return self.plan.listener.port
+        return int(self.address.rpartition(":")[2])
 
     @property
     def folder(self) -> Path:

@@ -214,7 +214,7 @@ def test_javas_clients_take_the_ready_file(cluster: LakeProcesses, tmp_path: Pat
 
 
 @long
-@pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.* is deprecated. Use files:DeprecationWarning")
 def test_kafka_python_takes_the_ready_arguments(cluster: LakeProcesses) -> None:
     import kafka
 

@@ -2,6 +2,7 @@
 # make test   format, lint, types, import contracts, assertions that may be skipped, tests (quick profile), the samples' tests in a bare install too
 # make check  format, lint, types and the fast tests: what to run between two edits (a minute, once types are cached)
 # make test-long   the same tests at full size; the result is kept in docs/test-long.md
+# make simulate HOURS=10000   hours of simulated clusters, in runs of 90 minutes that go on from each other, and the new states they show
 # make docs   the site of docs/ with the reference of commands, Python, tables and metrics, in build/docs/site; man pages in build/man
 # make wheels the sdist, and a wheel for each platform, compiled by zig: for glibc 2.17 and newer; KRAFTLAKE_HOME_PAGE=https://…
 #             gives the package's description links to the site that `make docs` makes, where that is served
@@ -15,7 +16,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --con
 export SOURCE_DATE_EPOCH := 0
 unexport PYTHONDONTWRITEBYTECODE  # the tests start Python hundreds of times, and compiling takes half of a start
 
-.PHONY: demo check test test-long lint format docs bench wheels release clean java chromium
+.PHONY: demo check test test-long lint format docs simulate bench wheels release clean java chromium
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -84,6 +85,10 @@ test-long: lint java chromium
 	@command -v promtool prometheus >/dev/null || \
 	  echo "tests/ops skips the alerts and the queries: promtool and prometheus are not installed (apt: prometheus)" >&2
 	KRAFTLAKE_TESTS=long $(BIN)/python tools/test_long.py
+
+HOURS ?= 100
+simulate: .venv/dev
+	$(BIN)/python -m tools.simulate $(HOURS)
 
 bench: .venv/dev java
 	$(BIN)/python -m benchmarks

@@ -122,6 +122,8 @@ class Outcome:
     cleanings: int
     properties_judged: int
     """The number of specified properties of which the metadata log has something."""
+    states: tuple[int, ...] = attrs.field(repr=False)
+    """The abstract states that partitions were in, see `simulator.states`."""
 
     def as_json(self) -> dict[str, Any]:
         """All of it, for another process."""
@@ -270,7 +272,7 @@ class VirtualCluster:
             leader_moves=self.replicas.leader_moves, commits=self.metadata.commits, claims=self.metadata.claims,
             reads=self.history.reads, frames=self.network.frames, images_compared=self.metadata.images_compared,
             cleanings=sum(one.compacted.cleanings for one in self.replicas.committed.values()),
-            properties_judged=self.properties_judged,
+            properties_judged=self.properties_judged, states=tuple(sorted(self.metadata.states)),
         )  # fmt: skip
 
     def _failure(self, fault: Exception) -> str:

@@ -17,6 +17,7 @@ from kraftlake.publisher.metadata_cache import MetadataCache
 from simulator.replica_watch import ReplicaWatch, violated
 from simulator.scheduler import Process, active
 from simulator.specification import METADATA_LOG_MATCHING, MIN_ISR_RECOVERY_QUORUM, recovery_problem
+from simulator.states import states_of
 
 _COMMIT = re.compile(r"lake/log/_delta_log/(\d{20})\.json")
 _PARTS = [field.name for field in attrs.fields(MetadataImage) if field.name != "provenance"]
@@ -32,6 +33,8 @@ class MetadataWatch:
         self.end_offset = 0
         self.epoch = -1
         self.images_compared = 0
+        self.states: set[int] = set()
+        """The abstract states that partitions were in, see `states_of`."""
         self.answers = 0
         """How many answers of active controllers were checked."""
         self.tell: Callable[[str], None] = lambda what: None
@@ -142,6 +145,7 @@ class MetadataWatch:
         if offset > self.replicas.newest.provenance.offset:
             self._check_leaders(self.replicas.newest, image)
             self._tell_changes(self.replicas.newest, image)
+            self.states.update(states_of(self.replicas.newest, image))
             self.replicas.newest = image
 
     def _check_leaders(self, before: MetadataImage, after: MetadataImage) -> None:

@@ -1,0 +1,60 @@
+"""`make simulate`: hours that are kept, a next run that goes on with the missing ones, and the states that they add."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import simulate
+
+
+@pytest.fixture
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tree is taken as committed: a test of a change runs before its commit."""
+    monkeypatch.setattr(simulate, "tree", lambda: "tree")
+
+
+def run(folder: Path, hours: int, monkeypatch: pytest.MonkeyPatch, minutes: float = 5) -> int:
+    words = ["simulate", str(hours), "--folder", str(folder), "--length", "0.3", "--minutes", str(minutes)]
+    monkeypatch.setattr("sys.argv", words)
+    return simulate.main()
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_next_run_goes_on_with_the_seeds_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, 2, monkeypatch, minutes=0) == 3
+    assert "0 of 2 hours are done" in capsys.readouterr().out
+    assert run(tmp_path, 2, monkeypatch) == 0
+    kept = tmp_path / "tree.jsonl"
+    first = kept.read_text().splitlines()
+    assert [json.loads(line)["seed"] for line in first] == [1, 2]
+    assert all(json.loads(line)["states"] for line in first)
+    kept.write_text(f"{first[0]}\n{first[1][:50]}")  # a run that was killed
+    kept.write_text(kept.read_text() + "\n")
+    assert run(tmp_path, 2, monkeypatch) == 0
+    assert [simulate.read(kept)[seed]["trace"] for seed in (1, 2)] == [json.loads(line)["trace"] for line in first]
+    assert "2 of 2 hours are done, 0 failed" in capsys.readouterr().out
+
+
+def test_hours_of_a_process_that_crashes_or_fails_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = iter(['{"seed": 1, "states": [5]}\n{"seed": 2, "failure": "no leader"}\n', '{"seed": 4}\n'])
+
+    def crash(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess([], 1, next(lines), "killed")
+
+    monkeypatch.setattr(subprocess, "run", crash)
+    hours = simulate.simulated([1, 2, 3, 4], 1.0)
+    assert [hour["seed"] for hour in hours] == [1, 2, 3, 4]
+    assert [hour.get("failure", "")[:11] for hour in hours] == ["", "no leader", "the process", ""]
+
+
+def test_each_tenth_shows_what_it_adds() -> None:
+    hours = [{"seed": seed, "states": [min(seed, 5), 0]} for seed in range(1, 21)]
+    said = simulate.summary(hours, 100, Path("kept")).splitlines()
+    assert said[0] == "20 of 100 hours are done, 0 failed (kept)"
+    assert [line.rpartition(": ")[2].split()[0] for line in said[1:]] == ["3", "2", "1", *["0"] * 7]

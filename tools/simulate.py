@@ -1,0 +1,126 @@
+"""Simulates hours of clusters until so many are done: `make simulate HOURS=10000`; a run ends after 90 minutes.
+
+The hours of one tree of kraftlake/ and simulator/ are kept, a line each, in build/simulated/TREE.jsonl: the next run
+goes on with the seeds that are missing. At the end stands how many states each tenth of the hours added to those before
+(see simulator/states.py): where the last tenths add next to none, more hours of these faults will hardly show more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+GROUP = 10
+"""The seeds of one process."""
+SECONDS_AN_HOUR = 120
+
+
+def main() -> int:
+    """Run, keep and show; the exit code is 1 where an hour failed, and 3 where hours are left for the next run."""
+    parser = argparse.ArgumentParser(prog="python -m tools.simulate", description=__doc__)
+    parser.add_argument("hours", type=int)
+    parser.add_argument("--minutes", type=float, default=90.0, help="after which no more seeds begin")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "simulated")
+    parser.add_argument("--length", type=float, default=1.0, help="of a history, in simulated hours")
+    asked = parser.parse_args()
+    kept = asked.folder / f"{tree()}.jsonl"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    done = read(kept)
+    missing = [seed for seed in range(1, asked.hours + 1) if seed not in done]
+    groups = [missing[at : at + GROUP] for at in range(0, len(missing), GROUP)]
+    end = time.monotonic() + asked.minutes * 60
+
+    def run(seeds: list[int]) -> list[dict[str, Any]]:
+        return simulated(seeds, asked.length) if time.monotonic() < end else []
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool, kept.open("a") as lines:
+        for hours in pool.map(run, groups):
+            for hour in hours:
+                done[hour["seed"]] = hour
+                lines.write(json.dumps(hour) + "\n")
+            lines.flush()
+            if hours:
+                print(f"\r{len(done):,} of {asked.hours:,} hours", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    found = [done[seed] for seed in sorted(done) if seed <= asked.hours]
+    print(summary(found, asked.hours, kept))
+    return 1 if any("failure" in hour for hour in found) else 3 if len(found) < asked.hours else 0
+
+
+def tree() -> str:
+    """The name of what is simulated. Ends the program where it was changed since the last commit."""
+    folders = ("kraftlake", "simulator")
+    if git("status", "--porcelain", "--", *folders):
+        raise SystemExit(
+            "kraftlake/ or simulator/ has changes that are not committed: their hours would count for nothing."
+        )
+    return "-".join(git("rev-parse", f"HEAD:{folder}")[:12] for folder in folders)
+
+
+def git(*words: str) -> str:
+    """What git says of the repository."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def read(kept: Path) -> dict[int, dict[str, Any]]:
+    """The hours of earlier runs by seed; a line that was cut off by the end of a run is none."""
+    found = {}
+    for line in kept.read_text().splitlines() if kept.exists() else ():
+        if line.endswith("}"):
+            hour = json.loads(line)
+            found[hour["seed"]] = hour
+    return found
+
+
+def simulated(seeds: Sequence[int], length: float) -> list[dict[str, Any]]:
+    """Simulate hours in a process of their own, one after the other; a process that hangs or crashes is a failure."""
+    found: list[dict[str, Any]] = []
+    while len(found) < len(seeds):
+        left = seeds[len(found) :]
+        command = [sys.executable, "-m", "simulator", "--json", "--hours", str(length), *map(str, left)]
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS_AN_HOUR * len(left)
+            )
+            output, why = done.stdout, f"exit code {done.returncode}: {done.stderr[-2000:]}"
+        except subprocess.TimeoutExpired as stuck:
+            output, why = (stuck.stdout or b"").decode(), "has not ended in time"
+        hours = [json.loads(line) for line in output.splitlines() if line.endswith("}")]
+        found += hours
+        if len(hours) < len(left):
+            found.append({"seed": left[len(hours)], "failure": f"the process: {why}"})
+    return found
+
+
+def summary(hours: Sequence[dict[str, Any]], wanted: int, kept: Path) -> str:
+    """What came of the hours, and how many new states each tenth of them has."""
+    failed = [hour for hour in hours if "failure" in hour]
+    said = [f"{len(hours):,} of {wanted:,} hours are done, {len(failed)} failed ({kept})"]
+    said += [f"seed {hour['seed']}: {hour['failure'].splitlines()[0]}" for hour in failed]
+    known: set[int] = set()
+    for part in range(10):
+        some = hours[len(hours) * part // 10 : len(hours) * (part + 1) // 10]
+        before = len(known)
+        known |= states(some)
+        if some:
+            said.append(f"seeds {some[0]['seed']:>6,} to {some[-1]['seed']:>6,}: {len(known) - before:>6,} new states")
+    return "\n".join(said)
+
+
+def states(hours: Iterable[dict[str, Any]]) -> set[int]:
+    """All states of some hours."""
+    return {state for hour in hours for state in hour.get("states", ())}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

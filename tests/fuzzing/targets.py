@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import resource
 import struct
 import tarfile
 import tempfile
@@ -48,6 +49,9 @@ SAMPLES = ROOT / "samples"
 UNPACKED = ArchiveLimits(members=1000, unpacked=1 << 24, ratio_from=1 << 22, held=1 << 22)
 """Small enough that an archive at the limits is read within a second."""
 
+MOST_MEMORY = 512 << 20
+"""What the process may grow by while it reads an input of a few kB."""
+
 
 @attrs.frozen
 class Target:
@@ -58,9 +62,17 @@ class Target:
     seeds: Callable[[], Iterable[bytes]]
 
     def check(self, data: bytes) -> None:
-        """Read the bytes; only a refusal may come of it."""
+        """Read the bytes; only a refusal may come of it, and no more memory than MOST_MEMORY."""
+        before = _peak_memory()
         with suppress(self.refusals):
             self.read(data)
+        taken = _peak_memory() - before
+        assert taken < MOST_MEMORY, f"{len(data):,} bytes take {taken >> 20:,} MB of memory"
+
+
+def _peak_memory() -> int:
+    """The largest memory that the process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def with_right_sums(data: bytes) -> bytes:

@@ -42,6 +42,20 @@ def test_seeds_and_kept_inputs_are_read_or_refused(name: str) -> None:
         TARGETS[name].check(data)
 
 
+FOUND = {
+    "requests": (
+        "0058000080000000000002020202020202020202020202020202020202020202020202025800008000000000000202020100"
+        "0000010000000000005102020202020202020200ff0000002e02000003"
+    ),  # a tagged field within a list that kio does not know
+}
+"""Inputs that were once neither read nor refused."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_stays_mended(name: str) -> None:
+    TARGETS[name].check(bytes.fromhex(FOUND[name]))
+
+
 @needs_the_fuzzer
 @pytest.mark.skipif(LONG, reason="the long run of each target takes its place")
 def test_a_short_run_of_all_targets_finds_nothing(tmp_path: Path) -> None:

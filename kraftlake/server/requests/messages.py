@@ -26,7 +26,7 @@ from kraftlake.records.varint import MalformedError
 
 _CORRELATION: Final = struct.Struct(">i")
 _MANY_ELEMENTS: Final = 100_000
-UNREADABLE: Final = (SerialError, ValueError, TypeError, IndexError, OverflowError, struct.error, MalformedError)
+UNREADABLE: Final = (SerialError, ValueError, TypeError, LookupError, OverflowError, struct.error, MalformedError)
 """Exceptions raised for bytes that are no request."""
 AT_ONCE: Final = i32Timedelta.parse(timedelta(0))
 """The throttle time of an answer."""

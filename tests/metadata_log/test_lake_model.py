@@ -26,9 +26,7 @@ from tests.metadata_log.lake_model import (
     steps,
 )
 from tests.metadata_log.model_replay import GatedDisk, GatedStore, Replay
-from tests.metadata_log.object_store import BUCKET, object_store, server
-
-__all__ = ["object_store", "server"]
+from tests.metadata_log.object_store import BUCKET
 
 IS_LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 WALKS = 1_000 if IS_LONG else 20

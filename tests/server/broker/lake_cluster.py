@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.metadata_log.append.creation import Contents
@@ -96,6 +96,18 @@ class LakeCluster:
 
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.brokers, "socket.timeout.ms": 10_000})
+
+    def make_topic(self, name: str, partitions: int) -> None:
+        """Create a topic of one replica, and wait until brokers lead it, which is after their caches have it."""
+        admin = self.admin()  # its end would take the request along
+        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE)
+
+        def led() -> bool:
+            managers = [member.server.broker.manager for id_, member in self.members.items() if id_ < 100]
+            leaders = [one for manager in managers for one in manager.leader_partitions()]
+            return sum(one.topic_partition.topic == name for one in leaders) == partitions
+
+        self.wait_for(led, f"the leaders of {name}")
 
     def wait_for(self, holds: Callable[[], Any], what: str = "") -> Any:
         """The first true answer, while no member has ended by an error."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from kraftlake.controller.access.client_quotas import QuotaAlteration, alter_client_quotas
 from kraftlake.protocol.error_code import ErrorCode
@@ -37,9 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeCluster]:
         made.start_broker(1, WINDOWS)
         made.await_unfenced(1)
         made.wait_for(lambda: made.members[1].server.dispatcher)
-        admin = made.admin()
-        admin.create_topics([NewTopic("t", 3, 1)])["t"].result(PATIENCE)
-        made.wait_for(lambda: made.members[1].server.broker.cache.contains("t"))
+        made.make_topic("t", 3)
         yield made
     finally:
         made.stop()

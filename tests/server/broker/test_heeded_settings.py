@@ -14,7 +14,6 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import NewTopic
 from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 from structlog.testing import capture_logs
@@ -44,9 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeCluster]:
         made.start_broker(1, SETTINGS)
         made.await_unfenced(1)
         made.wait_for(lambda: made.members[1].server.dispatcher)
-        admin = made.admin()
-        admin.create_topics([NewTopic("t", num_partitions=3, replication_factor=1)])["t"].result(PATIENCE)
-        made.wait_for(lambda: made.members[1].server.broker.cache.contains("t"))
+        made.make_topic("t", 3)
         yield made
     finally:
         made.stop()

@@ -16,7 +16,7 @@ from simulator.replica_watch import violated
 def check_specification(lake: LakeStore | LakeDisk, name: str) -> int:
     """Judge all records of a lake, which is the folder `name` of its store or disk; gives how many properties had any.
 
-    Raises InvariantError for the first violation.
+    Raises InvariantError for the first violation that is not a known bug of Kafka 4.4 itself.
     """
     if isinstance(lake, LakeDisk):
         return _judged(lake.root / name)
@@ -31,6 +31,8 @@ def check_specification(lake: LakeStore | LakeDisk, name: str) -> int:
 def _judged(path: Path) -> int:
     report = judge_log(LakeReader(MetadataLog.open(path)))
     for one in report.violations:
+        if one.known_bug is not None and one.known_bug.mended is None:
+            continue
         violated(f"offset {one.offset} of the metadata log, {one.record}, {one.name}: {one.sentence}")
     if report.stopped is not None:
         violated(f"the metadata log was judged up to {report.to_offset}: {report.stopped}")

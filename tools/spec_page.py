@@ -1,7 +1,8 @@
-"""The table of properties on docs/dev/specification.md: `python -m tools.spec_page` prints it."""
+"""The tables of docs/dev/specification.md: `python -m tools.spec_page` prints them."""
 
 from __future__ import annotations
 
+from kraftlake.replay.spec.known_bugs import KNOWN_BUGS
 from kraftlake.replay.spec.properties import PROPERTIES
 
 
@@ -16,5 +17,15 @@ def spec_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def bugs_table() -> str:
+    """The known bugs of Kafka with their effects, releases, and the properties that they violate."""
+    lines = ["| bug | effect | releases | violates |", "| --- | --- | --- | --- |"]
+    for one in KNOWN_BUGS:
+        mended = "still in 4.4" if one.mended is None else f"mended in {one.mended} ({one.change})"
+        violates = ", ".join(f"`{name}`" for name in one.properties)
+        lines.append(f"| {one.name} | {one.words} | from {one.since}, {mended} | {violates} |")
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
-    print(spec_table(), end="")
+    print(spec_table(), bugs_table(), sep="\n", end="")

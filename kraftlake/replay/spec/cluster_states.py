@@ -30,11 +30,15 @@ def in_service(broker: BrokerRegistration | None) -> bool:
 class ClusterStates:
     """The image without topics after each delta of a chunk, which follows the image `before`.
 
-    `changes` are the changes of any part; deltas are numbers within the chunk, -1 is in front of it.
+    `changes` are the changes of any part; deltas are numbers within the chunk, -1 is in front of it. `resumed` are the
+    brokers that were unfenced during their controlled shutdown, and have remained so up to there.
     """
 
-    def __init__(self, before: MetadataImage, changes: Sequence[OtherChange]) -> None:
+    def __init__(
+        self, before: MetadataImage, changes: Sequence[OtherChange], resumed: frozenset[int] = frozenset()
+    ) -> None:
         self.changes = changes
+        self._resumed_before = resumed
         self._firsts = [-1, *(change.delta for change in changes)]
         self._images = [before, *(change.image for change in changes)]
         self._features = [(-1, before.features)]
@@ -79,6 +83,32 @@ class ClusterStates:
         if broker not in self._brokers:
             self._brokers[broker] = [-1], [self._images[0].cluster.brokers.get(broker)]
         return self._brokers[broker]
+
+    def is_in_service(self, broker: int, delta: int) -> bool:
+        """Whether a broker may lead partitions and be in ISRs after a delta."""
+        firsts, states = self._states_of(broker)
+        return in_service(states[bisect.bisect_right(firsts, delta) - 1])
+
+    def is_resumed(self, broker: int, delta: int) -> bool:
+        """Whether a broker was unfenced during its controlled shutdown, and is neither fenced nor registered since."""
+        firsts, states = self._states_of(broker)
+        resumed = broker in self._resumed_before
+        for first, was, now in zip(firsts[1:], states, states[1:], strict=False):
+            if first > delta:
+                break
+            if now is None or now.fenced or not now.in_controlled_shutdown:
+                resumed = False
+            elif was is not None and was.fenced and was.in_controlled_shutdown:
+                resumed = True
+        return resumed
+
+    @property
+    def resumed(self) -> frozenset[int]:
+        """The brokers that are so after the last delta."""
+        last = self._firsts[-1]
+        changed = {broker: self.is_resumed(broker, last) for broker in self._brokers}
+        kept = {broker for broker in self._resumed_before if broker not in changed}
+        return frozenset(kept | {broker for broker, resumed in changed.items() if resumed})
 
     def turned(self, operations: Any) -> Iterable[tuple[int, set[int], set[int], OtherChange]]:
         """The operations after which brokers are in service or out of it that were not so before, with both sets.

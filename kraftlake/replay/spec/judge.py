@@ -14,7 +14,6 @@ import attrs
 import numpy as np
 
 from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.kernels.record_types import CLEAR_ELR
 from kraftlake.replay.loader.fold import snapshot_image
 from kraftlake.replay.loader.record_faults import type_of
@@ -28,12 +27,13 @@ from kraftlake.replay.reading.progress import Progress, with_progress
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
 from kraftlake.replay.spec import cluster_rules, partition_rules, service_rules
 from kraftlake.replay.spec.cluster_states import ClusterStates, level_of
-from kraftlake.replay.spec.known_bugs import BUGS_OF_PROPERTIES, LAST_KNOWN_LEADER_FENCED, KnownBug
+from kraftlake.replay.spec.known_bugs import KnownBug
 from kraftlake.replay.spec.partition_rules import Ruling
 from kraftlake.replay.spec.partition_states import PartitionStates
 from kraftlake.replay.spec.properties import PROPERTIES
 from kraftlake.replay.spec.record_rules import Place, record_at, version_rulings
 from kraftlake.replay.spec.spec_report import Judgement, SpecReport, Violation
+from kraftlake.replay.spec.traces import bug_of
 from kraftlake.runtime.errors import KraftlakeError
 
 FULL_BATCH: Final = 10_000
@@ -72,11 +72,14 @@ class _Judge:
         self._before: MetadataImage = replay.others
         self._end = replay.provenance.offset
         self._open = False
+        self._resumed = frozenset[int]()
 
     def take(self, chunk: DeltaChunk) -> None:
         if not len(chunk.boundaries):
             return
-        _Chunk(chunk, self._before, self._end, self._judgement).judge(self._replay, was_open=self._open)
+        cluster = ClusterStates(self._before, chunk.others, self._resumed)
+        _Chunk(chunk, cluster, self._end, self._judgement).judge(self._replay, was_open=self._open)
+        self._resumed = cluster.resumed
         ends = np.bincount(chunk.deltas, minlength=len(chunk.boundaries)) < FULL_BATCH
         self._open = not ends[-1]
         self._before = chunk.others[-1].image if chunk.others else self._before
@@ -84,13 +87,13 @@ class _Judge:
 
 
 class _Chunk:
-    """The deltas of one chunk, which follow the image `before` and the offset `end`."""
+    """The deltas of one chunk, which follow the offset `end`, and the states of the cluster after them."""
 
-    def __init__(self, chunk: DeltaChunk, before: MetadataImage, end: int, judgement: Judgement) -> None:
+    def __init__(self, chunk: DeltaChunk, cluster: ClusterStates, end: int, judgement: Judgement) -> None:
         self._chunk = chunk
         self._judgement = judgement
         self._end = end
-        self._cluster = ClusterStates(before, chunk.others)
+        self._cluster = cluster
         self._all: tuple[PartitionRows, Any] | None = None
         count = len(chunk.boundaries)
         ends = np.flatnonzero(np.bincount(chunk.deltas, minlength=count) < FULL_BATCH)
@@ -209,7 +212,11 @@ class _Chunk:
             place = record_at(self._chunk, offset, after, row)
             was = "" if before is None or not len(before.list_of("replicas").take([row]).members) else before.words(row)
             sentence = f"{one.meaning}; it has {after.words(row)}" + (f"; before that {was}" if was else "")
-            self._add(ruling.name, place, offset, name, sentence, bug=_bug_of(ruling.name, before, after, row))
+            was_one = None if before is None else before.take(np.array([row]))
+            one_state, delta = after.take(np.array([row])), int(deltas[row])
+            began = int(np.searchsorted(self._operations, self._operations[delta]))
+            bug = bug_of(ruling.name, self._cluster, was_one, one_state, (began - 1, delta))
+            self._add(ruling.name, place, offset, name, sentence, bug=bug)
 
     def _rule_cluster(self, ruling: cluster_rules.ClusterRuling, change: OtherChange) -> None:
         one = PROPERTIES[ruling.name]
@@ -232,7 +239,7 @@ class _Chunk:
             thing=thing,
             sentence=f"{thing}: {sentence}.",
             effective_offset=effective,
-            known_bug=bug or BUGS_OF_PROPERTIES.get(name),
+            known_bug=bug,
         )
         self._judgement.add(violation)
 
@@ -243,12 +250,3 @@ def _states(changes: PartitionChanges, rows: Any) -> PartitionStates:
 
 def _keys(topics: Any, partitions: Any) -> Any:
     return (topics.astype(np.int64) << 32) | partitions.astype(np.int64)
-
-
-def _bug_of(name: str, before: PartitionStates | None, after: PartitionStates, row: int) -> KnownBug | None:
-    """The bug of Kafka that a partition's new leader shows."""
-    of_leader = name in ("leader_in_service", "isr_joins_in_service", "isr_in_service")
-    if not of_leader or before is None or after.leaders[row] == NO_LEADER:
-        return None
-    known = before.take(np.array([row])).list_of("last_known_elr").members.tolist()
-    return LAST_KNOWN_LEADER_FENCED if known == [int(after.leaders[row])] else None

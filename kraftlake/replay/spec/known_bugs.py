@@ -6,39 +6,67 @@ from typing import Final
 
 import attrs
 
+from kraftlake.records.metadata_version import MetadataVersion, from_feature_level
+
 
 @attrs.frozen(kw_only=True)
 class KnownBug:
-    """A bug of Kafka: its `ticket`, the `change` that mended it, and its effect in `words`."""
+    """A bug of Kafka: `name` is its ticket, or the method that has it where there is none; `words` are its effect.
 
-    ticket: str
-    change: str
+    `since` is the first release that has it, `mended` the first that does not, None while Kafka 4.4 has it. `until` is
+    the lowest metadata.version that no release with the bug knows: a log at that level does not show it. `change` is
+    the pull request that mended it, None for none; `properties` are those that it violates.
+    """
+
+    name: str
     words: str
+    since: str
+    properties: tuple[str, ...]
+    mended: str | None = None
+    until: MetadataVersion | None = None
+    change: str | None = None
 
     def __str__(self) -> str:
-        """`KAFKA-19522: the last known leader was elected although it was fenced`."""
-        return f"{self.ticket}: {self.words}"
+        """`KAFKA-19522: the last known leader is elected although it is fenced`."""
+        return f"{self.name}: {self.words}"
+
+    def shows_at(self, level: int) -> bool:
+        """Whether a release that has the bug may write at a level of metadata.version."""
+        return self.until is None or level < self.until.level
 
 
 LAST_KNOWN_LEADER_FENCED: Final = KnownBug(
-    ticket="KAFKA-19522",
+    name="KAFKA-19522",
+    words="the last known leader is elected although it is fenced",
+    since="4.0.0",
+    mended="4.1.0",
+    until=from_feature_level(26),
     change="apache/kafka#20200",
-    words="the last known leader was elected although it was fenced",
+    properties=("leader_in_service", "isr_joins_in_service", "isr_in_service"),
 )
-ELR_KEPT_AT_OTHER_MIN_ISR: Final = KnownBug(
-    ticket="KAFKA-16540",
-    change="apache/kafka#17952",
-    words="a change of min.insync.replicas left the ELRs as they were, and brokers could have values of their own",
+ELR_KEEPS_REMOVED_REPLICA: Final = KnownBug(
+    name="PartitionChangeBuilder.maybePopulateTargetElr",
+    words="a replica that the end of a reassignment removes stays in the ELR while the ISR is below the minimum",
+    since="4.0.0",
+    properties=("elr_among_replicas",),
 )
-REASSIGNMENT_ENDS_EARLY: Final = KnownBug(
-    ticket="KAFKA-15665",
-    change="apache/kafka#15359",
-    words="a reassignment ended before all of its target replicas were in the ISR",
+UNFENCED_IN_SHUTDOWN: Final = KnownBug(
+    name="ReplicationControlManager.handleBrokerUnfenced",
+    words="a late heartbeat unfences a broker that has shut down, and it is elected where there is no leader",
+    since="3.3.0",
+    properties=("leader_in_service", "isr_joins_in_service", "isr_in_service"),
+)
+REPLACED_REASSIGNMENT_ADDS: Final = KnownBug(
+    name="ReplicationControlManager.changePartitionReassignment",
+    words="a reassignment that adds no replica keeps those that the one before it adds, also if it removes them",
+    since="3.3.0",
+    properties=("reassignment_among_replicas",),
 )
 
-BUGS_OF_PROPERTIES: Final = {
-    "elr_only_below_min_isr": ELR_KEPT_AT_OTHER_MIN_ISR,
-    "elr_needs_min_isr": ELR_KEPT_AT_OTHER_MIN_ISR,
-    "reassignment_ends_in_sync": REASSIGNMENT_ENDS_EARLY,
-}
-"""The bugs that explain any violation of a property; KAFKA-19522 shows in the leader itself."""
+KNOWN_BUGS: Final = (
+    LAST_KNOWN_LEADER_FENCED,
+    ELR_KEEPS_REMOVED_REPLICA,
+    UNFENCED_IN_SHUTDOWN,
+    REPLACED_REASSIGNMENT_ADDS,
+)
+"""All of them; `traces.py` says how each shows."""

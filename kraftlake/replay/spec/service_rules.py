@@ -70,8 +70,9 @@ def election_rulings(
 def _have_candidate(cluster: ClusterStates, states: PartitionStates, deltas: Any, elr_on: Any) -> Any:
     """Whether a leaderless partition has a member of its ISR, or of its ELR without one, that may lead."""
     found = np.zeros(len(states), np.bool_)
-    isr = states.list_of("isr")
-    for lists, where in ((isr, isr.any), (states.list_of("elr"), ~isr.any & elr_on)):
+    isr, elr = states.list_of("isr"), states.list_of("elr")
+    elr = elr.without(elr.without(states.list_of("replicas")))  # leaders are looked for among the replicas
+    for lists, where in ((isr, isr.any), (elr, ~isr.any & elr_on)):
         active = cluster.are(lists.members, np.repeat(deltas, lists.lengths), in_service)
         found |= where & _rows_with(lists, active & _are_online(cluster, states, lists, deltas))
     return found

@@ -39,7 +39,7 @@ class Violation:
             "effectiveOffset": self.effective_offset,
             "thing": self.thing,
             "sentence": self.sentence,
-            "knownBug": None if self.known_bug is None else self.known_bug.ticket,
+            "knownBug": None if self.known_bug is None else self.known_bug.name,
         }
 
 

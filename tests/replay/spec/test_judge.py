@@ -18,11 +18,10 @@ from kraftlake.records.schema import Message
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.record_faults import type_of
 from kraftlake.replay.spec.judge import FULL_BATCH, judge_log
-from kraftlake.replay.spec.known_bugs import LAST_KNOWN_LEADER_FENCED
 from kraftlake.replay.spec.properties import PROPERTIES
 from kraftlake.replay.spec.spec_report import MAX_VIOLATIONS, SpecReport
 from tests.controller.controlled_cluster import EPOCH, ControlledCluster, directory, incarnation
-from tests.controller.random_commands import BROKERS, COMMANDS, heartbeat
+from tests.controller.random_commands import BROKERS, COMMANDS
 from tests.controller.test_histories import clusters
 from tests.few_examples import few_examples
 from tests.replay.made_logs import MadeLog
@@ -182,18 +181,6 @@ def type_name_of(batch: RecordBatch) -> str:
     return type_of(record.message)
 
 
-def test_a_fenced_last_known_leader_is_a_known_bug_of_kafka() -> None:
-    cluster = cluster_at()
-    for broker in (3, 2, 1):
-        cluster.heartbeat(broker, want_fence=True)
-    add(cluster, change(cluster, eligible_leader_replicas=()))  # its log is gone
-    assert cluster.partition("orders").last_known_elr == (1,)
-    add(cluster, change(cluster, isr=(1,), leader=1, leader_recovery_state=1, last_known_elr=()))
-    bugs = {one.name: one.known_bug for one in judged(cluster.log).violations}
-    assert bugs["leader_in_service"] == LAST_KNOWN_LEADER_FENCED
-    assert "leader_change_is_clean" not in bugs, "it says that it recovers"
-
-
 @pytest.mark.parametrize("sample", ["kafka-4.4", "crash-torn", "authorized"])
 def test_logs_of_kafka_violate_nothing(sample: str) -> None:
     report = judge_log(open_directory(directory_of(sample)))
@@ -245,24 +232,15 @@ def test_violations_are_kept_up_to_a_thousand_and_counted() -> None:
     assert not report.holds
 
 
-def steadfast_heartbeat(draw: Any, cluster: ControlledCluster) -> None:
-    """A heartbeat; a process that shuts down goes on doing so, as brokers do."""
-    stopping = [one.id for one in cluster.image.cluster.brokers.values() if one.in_controlled_shutdown]
-    if stopping:
-        cluster.heartbeat(draw(st.sampled_from(sorted(stopping))), want_shut_down=True)
-    else:
-        heartbeat(draw, cluster)
-
-
-STEADFAST = tuple(steadfast_heartbeat if command is heartbeat else command for command in COMMANDS)
-
-
 @few_examples
 @given(clusters(), st.data())
-def test_random_histories_of_a_controller_violate_nothing(cluster: ControlledCluster, data: st.DataObject) -> None:
+def test_random_histories_of_a_controller_show_no_bugs_but_those_of_kafka(
+    cluster: ControlledCluster, data: st.DataObject
+) -> None:
     for _ in range(30):
         try:
-            data.draw(st.sampled_from(STEADFAST))(data.draw, cluster)
+            data.draw(st.sampled_from(COMMANDS))(data.draw, cluster)
         except ControllerApiError:
             continue
-    assert judged(cluster.log).violations == ()
+    ours = [one for one in judged(cluster.log).violations if one.known_bug is None or one.known_bug.mended is not None]
+    assert not ours

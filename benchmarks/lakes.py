@@ -53,5 +53,8 @@ def lake_of(name: str, folder: Path, records: int, partitions: int) -> Path:
         elif name == "topics":  # the busy one without the records that are of no topic
             patterns = ("isr-flaps", "reassignment-storm", "topic-churn")
             plan = attrs.evolve(plan, patterns=patterns)
+        elif name == "cluster":  # brokers and configs change all the time, and hardly a partition
+            patterns = ("rolling-restart", "config-changes", "config-changes")
+            plan = Plan(brokers=60, topics=5, partitions=4, records=records, patterns=patterns, quiet_ms=0)
         generate_lake(lake, plan)
     return lake

@@ -45,8 +45,11 @@ _EXECUTORS = (
     ("Executors: shards", "a LogReplay of some topics, from its state on: changes as rows before and after"),
     ("Executors: files", "the rows of each table as Parquet files, and the state for the next step"),
 )
-_DRIVER = (
-    ("Driver: what is of no topic", "brokers, configs, ACLs, quotas: a LogReplay of its own"),
+_AFTER_SHARDS = (
+    (
+        "One executor: what is of no topic",
+        "brokers, configs, ACLs, quotas by a LogReplay of its own; the cluster's counts",
+    ),
     (
         "Driver: one commit a table",
         "all files of the step, with the offset up to which the table is complete: exactly once",
@@ -125,11 +128,11 @@ def spark_job() -> str:
             parts.append(_arrow(left - between + 3, _MARGIN + height / 2, left - 3, _MARGIN + height / 2))
     top, wide = _MARGIN + height + 34, 2 * width + between
     parts.append('<g class="flow">')
-    for number, (title, text) in enumerate(_DRIVER):
+    for number, (title, text) in enumerate(_AFTER_SHARDS):
         left = _MARGIN + number * (wide + between)
         parts += _box((left, top), (wide, 58), title, textwrap.wrap(text, int(wide / 7)))
     parts.append("</g>")
-    for box in (0, 3):  # what is of no topic goes to the driver, and the names of the files
+    for box in (0, 3):  # what is of no topic, and the names of the files
         middle = _MARGIN + box * (width + between) + width / 2
         parts.append(_arrow(middle, _MARGIN + height + 3, middle, top - 3, down=True))
     parts.append(_arrow(_MARGIN + wide + 3, top + 29, _MARGIN + wide + between - 3, top + 29))

@@ -107,7 +107,7 @@ def counted_steps() -> list[int]:
 
     def counting(*plan: Any) -> Any:
         done = run_step(*plan)
-        decoded.append(shard_run.step_size(done)[0])
+        decoded.append(sum(each.records for each in done.facts))
         return done
 
     shard_run.run_step = counting
@@ -139,7 +139,8 @@ def main() -> None:
         prog="python -m benchmarks.spark.jobs", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--job", default="all")
-    parser.add_argument("--log", choices=("busy", "topics"), default="busy", help="topics: no records of anything else")
+    logs = "topics: no records of anything else; cluster: brokers and configs change, and hardly a partition"
+    parser.add_argument("--log", choices=("busy", "topics", "cluster"), default="busy", help=logs)
     parser.add_argument("--sizes", default="3M:100k,10M:100k", help="RECORDS:PARTITIONS, some with commas between")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--warm", action="store_true", help="run the job again in the same session")

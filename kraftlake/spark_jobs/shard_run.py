@@ -1,8 +1,9 @@
 """A backlog of a lake's tables, made by Spark's executors step by step, by shards of topics.
 
 A step: readers route a range of offsets, a shuffle brings each shard its records, a task for each shard makes rows and
-writes files (`ShardTask`), and the driver makes all other rows and commits the files of each table with its own, in one
-commit with the offset. Files of lost or repeated tasks are part of no commit, and vacuum removes them.
+writes files, one task after them does so for what is of no topic (`ShardTask`), and the driver commits the files of
+each table, in one commit with the offset. Files of lost or repeated tasks are part of no commit, and vacuum removes
+them.
 """
 
 from __future__ import annotations
@@ -27,15 +28,12 @@ from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.backlog import ExecutorStep
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
 from kraftlake.spark_jobs.fold.frames import results_frame
-from kraftlake.spark_jobs.tasks import bounded_batches, collected, numbered_frame, parallelism, this_executor
+from kraftlake.spark_jobs.tasks import bounded_batches, collected, in_arrow, numbered_frame, parallelism, this_executor
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.changes_writer import ChangesWriter
-from kraftlake.tables.history.history_table import HistoryTable
-from kraftlake.tables.metrics.count_changes import CountChanges
-from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part
-from kraftlake.tables.shards.faults import earliest
-from kraftlake.tables.shards.replayed import parts_of_step, replayed
+from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, chunks_of
+from kraftlake.tables.shards.faults import raise_first
 from kraftlake.tables.shards.results import Results, result_of
 from kraftlake.tables.shards.shard_plan import ShardPlan, plan_fold, plans, provenance_at
 from kraftlake.tables.shards.shard_task import ShardDone, ShardTask
@@ -45,14 +43,11 @@ from kraftlake.tables.shards.state_files import (
     read_manifest,
     read_state,
     write_manifest,
-    write_state,
 )
-from kraftlake.tables.shards.steps import DriverStep
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kraftlake.replay.log.delta_chunk import ReplayState
     from kraftlake.tables.lake_table import LakeTable
 
 STEP_RECORDS: Final = 6_000_000
@@ -104,18 +99,17 @@ class TableSteps:
                 tasks=tasks,
                 writers=writers,
             )
-            for state, done, rows in phase.steps(min([last, *ahead])):
-                offset = state.image.provenance.offset
+            for offset, done, rows in phase.steps(min([last, *ahead])):
                 made = self._snapshots
                 if made is not None:
-                    made.step_done(spark, log, state, done, ends=offset + 1 >= log.end_offset)
+                    made.step_done(spark, log, offset, done)
                 yield ExecutorStep(
                     offset=offset,
                     end=max(offset, last) + 1,
                     rows=rows,
-                    executors=frozenset(shard.executor for shard in done.facts),
-                    topics=sum(shard.names.num_rows for shard in done.facts),
-                    partitions=sum(shard.partitions for shard in done.facts),
+                    executors=frozenset(each.executor for each in done),
+                    topics=sum(each.names.num_rows for each in done),
+                    partitions=sum(each.partitions for each in done),
                     snapshots=() if made is None else made.taken(),
                     unwritable=None if made is None else made.unwritable,
                 )
@@ -124,25 +118,21 @@ class TableSteps:
 def run_step(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> Results:
     """Run a step on the executors; nothing is committed.
 
-    By shard, the facts are the ShardDone and what was made the CountChanges; with faults, those of the other shards.
+    The facts are the ShardDone of each shard, and then that of the last task; with faults, those of the others.
     Raises LakeError if the lake can't be read or written, and EnvironmentFaultError if Spark fails.
     """
 
-    def work(shard: int, chunks: Iterator[Chunk]) -> tuple[CountChanges, ShardDone]:
-        done, counts = task.run(shard, chunks, plan.base_at)
-        return counts, attrs.evolve(done, executor=this_executor())
+    def work(shard: int, chunks: Iterator[Chunk]) -> tuple[object, ShardDone]:
+        made, done = task.run(shard, chunks, plan.base_at)
+        return made, attrs.evolve(done, executor=this_executor())
+
+    def ending(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return task.ending(plan.shards, chunks_of(batches), plan.base_at)
 
     with bounded_batches(spark):
-        results = collected(results_frame(spark, plan, work), made=True)
-    assert len(results.facts) + len(results.faults) == plan.shards, "each shard had a task"
+        results = collected(in_arrow(results_frame(spark, plan, work).repartition(1), ending, CHUNK_SCHEMA))
+    assert len(results.facts) + len(results.faults) == plan.shards + 1, "each shard had a task"
     return results
-
-
-def step_size(done: Results) -> tuple[int, int]:
-    """The number of a step's records that shards and driver decode, counted once for each, and their bytes."""
-    parts = [*parts_of_step(done.driver)]
-    records = sum(map(len, parts)) + sum(shard.records for shard in done.facts)
-    return records, sum(len(part.data) for part in parts) + sum(shard.size for shard in done.facts)
 
 
 def states_frame(spark: SparkSession, lake: Location, states: Sequence[StateFile]) -> DataFrame:
@@ -170,26 +160,30 @@ class _Snapshots:
     unwritable: str | None = None
     _size: int = 0
 
-    def step_done(
-        self, spark: SparkSession, log: MetadataLog, state: ReplayState, done: Results, *, ends: bool
-    ) -> None:
-        """Count the records of a step, and write a snapshot of the states after it if one is due."""
-        self._size += step_size(done)[1]
-        end_offset = state.image.provenance.offset + 1
-        if state.open_since is not None or not self._size or not (ends or self._size >= self.every_bytes):
+    def step_done(self, spark: SparkSession, log: MetadataLog, offset: int, done: Sequence[ShardDone]) -> None:
+        """Count the records of a step up to an offset, and write a snapshot of the states after it if one is due."""
+        self._size += sum(each.size for each in done)
+        end_offset, others = offset + 1, done[-1].state
+        if not self._size or (self._size < self.every_bytes and end_offset < log.end_offset):
+            return
+        self.unwritable = done[-1].unwritable
+        if others is None:
+            return
+        state = read_state(log.path, others)
+        if state.open_since is not None:
             return
         self._size = 0
         if any(snapshot.end_offset == end_offset for snapshot in log.snapshots()):
             return
-        topics = states_frame(spark, log.path, [shard.state for shard in done.facts])
+        shards = [each.state for each in done[:-1] if each.state is not None]
+        topics = states_frame(spark, log.path, shards)
         try:
             with bounded_batches(spark):
-                add_snapshot(log, state, pa.concat_tables([shard.names for shard in done.facts]), topics)
+                add_snapshot(log, state, pa.concat_tables([each.names for each in done]), topics)
         except UnwritableMetadataError as fault:
             self.unwritable = str(fault)
             return
         self.written.append(end_offset)
-        self.unwritable = None
 
     def taken(self) -> tuple[int, ...]:
         """The end offsets of the snapshots that were written since the last call."""
@@ -222,10 +216,10 @@ class _Phase:
             table.go_on_from(self.covers)
             table.create(self.log_id)
 
-    def steps(self, last: int) -> Iterator[tuple[ReplayState, Results, dict[str, int]]]:
+    def steps(self, last: int) -> Iterator[tuple[int, Sequence[ShardDone], dict[str, int]]]:
         """Advance to an offset, in steps, or to the end of the snapshot with which the tables begin, if that is later.
 
-        A step is the driver's state after it, the results of its shards, and the number of rows of each table.
+        A step is the offset after it, what its tasks have made, and the number of rows of each table.
         """
         load, reader = self.covers is None, LakeReader(self.log)
         if load and not has_beginning(reader):
@@ -233,42 +227,35 @@ class _Phase:
         else:
             at, load = self._provenance(-1 if self.covers is None else self.covers), False
         last = max(last, at.offset)
-        files = self._states(at.offset, last)
-        shards = len(files) - 1 if files else self.tasks
+        states = self._states(at.offset, last)
+        shards = len(states) - 1 if states else self.tasks
         task = ShardTask(
             lake=str(self.log.path),
             holder=self.held[0],
             tables=tuple(table.name for table in self.tables),
             at=at,
-            last=self._step_end(at.offset, last),
-            states=files[:-1],
+            to=self._step_end(at, last),
+            states=states,
             goes_on=self.covers is not None,
             is_load=load,
         )
-        logger = get_logger(__name__).bind(lake=task.lake, tables=",".join(task.tables))
-        (base_at, done), driver = self._first(task, shards), None
+        logger = get_logger(__name__).bind(lake=task.lake, tables=",".join(task.tables), shards=shards)
         while True:
-            with earliest(done.faults):
-                driver = driver or self._driver(task, base_at, done, files)
-                driver.take(parts_of_step(done.driver), done.made)
-            rows = self._commit(done, task.last, goes_on=task.last < last)
-            at = self._provenance(task.last)
-            states = tuple(shard.state for shard in done.facts)
-            state = driver.state(at)
-            self._keep(state, states)
-            records, decoded = task.last - task.at.offset, step_size(done)[0]
-            logger.info("step", offset=task.last, shards=shards, records=records, decoded=decoded)
-            yield state, done, rows
-            if task.last >= last:
+            done = self._done(task, shards)
+            rows = self._commit(done, task.to.offset)
+            states = self._keep(done, task.to.offset)
+            records, decoded = task.to.offset - task.at.offset, sum(each.records for each in done)
+            logger.info("step", offset=task.to.offset, records=records, decoded=decoded)
+            yield task.to.offset, done, rows
+            if task.to.offset >= last:
                 break
-            end = self._step_end(at.offset, last)
-            task = attrs.evolve(task, at=at, last=end, states=states, is_load=False, goes_on=True)
-            done = run_step(self.spark, self._with_step(ShardPlan(lake=task.lake, shards=shards), task), task)
+            end = self._step_end(task.to, last)
+            task = attrs.evolve(task, at=task.to, to=end, states=states, is_load=False, goes_on=True)
         for table in self.tables:
             table.finish()
 
-    def _first(self, task: ShardTask, shards: int) -> tuple[MetadataProvenance, Results]:
-        """The first step; without states, those at its start are made of the newest sound snapshot and the log."""
+    def _done(self, task: ShardTask, shards: int) -> Sequence[ShardDone]:
+        """The step; without states, those at its start are made of the newest sound snapshot and the log."""
         made: Iterable[ShardPlan] = [ShardPlan(lake=task.lake, shards=shards)]
         if not task.states and task.at.offset >= 0:
             made = plans(partial(plan_fold, self.log, task.at.offset, parallelism=shards, shards=shards))
@@ -276,26 +263,16 @@ class _Phase:
             done = run_step(self.spark, self._with_step(plan, task), task)
             if plan.is_sound(done.checks):
                 break
-        return plan.base_at, done
-
-    def _driver(
-        self, task: ShardTask, base_at: MetadataProvenance, done: Results, files: Sequence[StateFile]
-    ) -> DriverStep:
-        """The driver at the start of the first step: from the last of the files of states, or by its chunks."""
-        if files:
-            state = read_state(self.log.path, files[-1])
-        else:
-            state = replayed(done.driver, base_at, of_shard=False)[0].state
-        counts = [shard.begins_with for shard in done.facts]
-        return DriverStep(state.ending(task.at), self.writers, self.tables, counts, is_load=task.is_load)
+        raise_first(done.faults)
+        return done.facts
 
     def _with_step(self, plan: ShardPlan, task: ShardTask) -> ShardPlan:
         """A plan with the records of a step, in which each shard has a task."""
-        plan = plan.with_log(self.log, Part.STEP, task.at.offset + 1, task.last, _ROWS_OF_A_PIECE)
+        plan = plan.with_log(self.log, Part.STEP, task.at.offset + 1, task.to.offset, _ROWS_OF_A_PIECE)
         return attrs.evolve(plan, all_shards=True)
 
     def _states(self, offset: int, last: int) -> tuple[StateFile, ...]:
-        """The states of shards and driver after an offset, if they have all that the tables need, and suffice to go on.
+        """The files of states after an offset, if they have all that the tables need, and suffice to go on.
 
         With more records than a task takes in a step, a cluster that has grown makes states for more shards.
         """
@@ -317,36 +294,27 @@ class _Phase:
             raise OffsetError(f"the tables of {self.log.path} cover offsets up to {offset}, which is inside of a batch")
         return provenance
 
-    def _step_end(self, offset: int, last: int) -> int:
-        """The last offset of the step after an offset: the end of a batch."""
-        end = offset + self.step_records
-        return last if end >= last else next(iter(self.log.batches(end, end))).last_offset
+    def _step_end(self, at: MetadataProvenance, last: int) -> MetadataProvenance:
+        """The end of the step after an offset: that of a batch."""
+        end = at.offset + self.step_records
+        if at.offset >= last:
+            return at
+        return self._provenance(last if end >= last else next(iter(self.log.batches(end, end))).last_offset)
 
-    def _commit(self, done: Results, offset: int, *, goes_on: bool) -> dict[str, int]:
-        """Commit the rows that shards and driver have made, table by table; returns their numbers."""
+    def _commit(self, done: Sequence[ShardDone], offset: int) -> dict[str, int]:
+        """Commit the files of a step, table by table; returns the numbers of rows."""
         rows = {}
-        for writer, table in zip(self.writers, self.tables, strict=True):
-            own, name = writer.drain_later(), table.name
-            rows[name] = own.num_rows
-            if not writer.of_topics:
-                table.append(own, offset, goes_on=goes_on)
-                continue
-            files = [file for shard in done.facts for file in shard.files[name]]
-            rows[name] += sum(file.statistics.record_count for file in files if file.statistics is not None)
-            if isinstance(table, HistoryTable):
-                files += [file for shard in done.facts for file in shard.open_files]
-            elif own.num_rows:
-                files.append(table.write_file(own, offset))
-            table.append_files(files, offset)
+        for table in self.tables:
+            before = table.added_rows
+            table.append_files([file for each in done for file in each.files.get(table.name, ())], offset)
+            rows[table.name] = table.added_rows - before
         return rows
 
-    def _keep(self, state: ReplayState, shards: tuple[StateFile, ...]) -> None:
-        """Keep the states for the next run; none if records can't express that of the driver."""
-        lake, holder, offset = self.log.path, self.held[0], state.image.provenance.offset
-        try:
-            files = (*shards, write_state(lake, f"{holder}/{offset:020d}-driver", state))
-        except UnwritableMetadataError:
-            files = ()
+    def _keep(self, done: Sequence[ShardDone], offset: int) -> tuple[StateFile, ...]:
+        """Keep the states for the next step and run; none if records can't express one."""
+        known = [each.state for each in done if each.state is not None]
+        files = tuple(known) if len(known) == len(done) else ()
         knows_since = any(table.name == _HISTORY for table in self.tables)
         manifest = StateManifest(log_id=self.log_id, offset=offset, files=files, knows_since=knows_since)
-        write_manifest(lake, holder, manifest)
+        write_manifest(self.log.path, self.held[0], manifest)
+        return files

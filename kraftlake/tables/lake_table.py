@@ -233,6 +233,7 @@ class LakeTable:
     def append_files(self, files: Sequence[AddFile], last_offset: int) -> None:
         """Append files that `write_file` has written, in this process or others; otherwise as `append`."""
         self._commit_files(lambda: files, last_offset)
+        self.added_rows += sum(file.statistics.record_count for file in files if file.statistics is not None)
 
     def write_file(self, rows: pa.Table | LazyTable, last_offset: int) -> AddFile:
         """Write rows as a durable data file, which is not a part of the table until it is appended.

@@ -150,7 +150,7 @@ def folding(
             results = collected(rows)
             if plan.is_sound(results.checks):
                 with earliest(results.faults):
-                    others, _ = replayed(results.driver, base_at, of_shard=False)
+                    others, _ = replayed(results.rest, base_at, of_shard=False)
                 yield Fold(plan=plan, rows=rows, names=results.names, others=others.state)
                 return
         finally:

@@ -193,14 +193,18 @@ class HistoryTable(LakeTable):
         """Append files that `ParquetStream` has written, in this process or others, in one commit.
 
         They hold the rows that ended at or before `last_offset`, and in files of their own all rows that are open after
-        it. Otherwise as `append`.
+        it; without files, the open rows stay as they are. Otherwise as `append`.
         """
+        count = sum(map(_ended_rows_of, files))
 
         def written(now: TableState) -> tuple[list[AddFile], list[AddFile]]:
-            replaced, ended = self._replaced(now, self._encoded.empty_table(), sum(map(_ended_rows_of, files)))
+            if not files:
+                return [], []
+            replaced, ended = self._replaced(now, self._encoded.empty_table(), count)
             return replaced, [*files, *self._written([self._encode(LazyTable.of(ended))], last_offset)]
 
-        self._commit_rows(last_offset, written, overwrites=True)
+        self._commit_rows(last_offset, written, overwrites=bool(files) or self._covered is None)
+        self.added_rows += count
 
     def _commit_made(self, made: _Made) -> None:
         closed = pa.concat_tables([self._encoded.empty_table(), *(rows.table() for rows in made.pending)])

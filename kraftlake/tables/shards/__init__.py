@@ -1,1 +1,1 @@
-"""A log dealt out by topic id: each shard makes the rows of its topics, the driver those of all else. No Spark."""
+"""A log dealt out by topic id: tasks of shards make the rows of topics, one task those of the rest. No Spark."""

@@ -1,4 +1,4 @@
-"""The rows between the readers of a log, its shards and the driver: a row has many records, or a result, in one cell.
+"""The rows between readers of a log, shards, the last task and the driver: many records, or a result, in one cell.
 
 The JVM's and Arrow's cost of a row hardly depends on its size, so that a million records are some hundred rows.
 """
@@ -49,7 +49,7 @@ CHUNK_SCHEMA = pa.schema(
 
 @attrs.frozen(eq=False)
 class Chunk:
-    """One row: a shard, or their number for the driver; a Part; an offset by which the chunks of a part are in order.
+    """One row: a shard, or their number for the rest; a Part; an offset by which the chunks of a part are in order.
 
     Its `content` is pickled in `cell`, compressed behind its size: both ends are processes of one run, and every byte
     passes through several JVMs.

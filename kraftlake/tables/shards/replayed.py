@@ -1,4 +1,4 @@
-"""The replay of what a shard, or the driver, gets of a snapshot and a log. Imports numpy."""
+"""The replay of what a shard, or the rest, gets of a snapshot and a log. Imports numpy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def replayed(
 
 
 def refuse_partitions(replay: LogReplay) -> None:
-    """Raise CorruptDataError if the driver has got a record of a partition."""
+    """Raise CorruptDataError if the rest has got a record of a partition."""
     if replay.store.count:
         raise CorruptDataError(_NO_SHARD)
 

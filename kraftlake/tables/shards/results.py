@@ -49,13 +49,13 @@ def names_of(topics: TopicsImage) -> pa.Table:
 class Results:
     """The results of all shards: the `facts` and what else was `made`, by shard, and the `faults`.
 
-    `driver` are the chunks for the driver, in order, `checks` the checksums of the base's pieces.
+    `rest` are the chunks of no shard, in order, `checks` the checksums of the base's pieces.
     """
 
     facts: list[Any]
     made: list[Any]
     faults: list[str]
-    driver: list[Chunk]
+    rest: list[Chunk]
     checks: list[Any]
 
     @classmethod
@@ -71,7 +71,7 @@ class Results:
             facts=contents(Part.FACTS),
             made=contents(Part.MADE),
             faults=contents(Part.FAULT),
-            driver=[chunk for chunk in chunks if chunk.part < Part.CHECK],
+            rest=[chunk for chunk in chunks if chunk.part < Part.CHECK],
             checks=contents(Part.CHECK),
         )
 

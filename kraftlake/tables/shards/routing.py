@@ -34,19 +34,19 @@ _OF_EVERY_IMAGE = (
 )
 _OF_BROKERS = (RegisterBrokerRecord.API_KEY, UnregisterBrokerRecord.API_KEY)
 _OF_ALL_SHARDS = (ClearElrRecord.API_KEY, *_OF_BROKERS, *_OF_EVERY_IMAGE[1:])
-_OF_DRIVER_TOO = (TopicRecord.API_KEY, RemoveTopicRecord.API_KEY)
+_OF_REST_TOO = (TopicRecord.API_KEY, RemoveTopicRecord.API_KEY)
 
 
 class Router:
-    """Gathers rows in offset order and yields them as chunks, one for each shard that has rows, and for the driver.
+    """Gathers rows in offset order and yields them as chunks, one for each shard that has rows, and for the rest.
 
     Shard numbers depend on topic ids and `shards` alone, so that all processes route alike. Records of a topic go to
     its shard; marks of transactions, ClearElrRecords and registrations of brokers, whose racks the rows of partitions
-    show, to all shards and to the driver, whose number is `shards`; records that create or remove a topic to the driver
-    too; no-ops nowhere, all else to the driver alone. The driver also learns of the first batch of each epoch, whether
+    show, to all shards and to the rest, whose number is `shards`; records that create or remove a topic to the rest
+    too; no-ops nowhere, all else to the rest alone. The rest also has the first batch of each epoch, whether
     or not it gets records of it. Rows of whole batches make chunks of whole batches.
 
-    With `topics_only` the driver gets only the records that decide whether an image exists: records of features, which
+    With `topics_only` the rest gets only the records that decide whether an image exists: records of features, which
     may set a metadata.version that can't be replayed, and the marks.
     """
 
@@ -91,7 +91,7 @@ class Router:
         for shard in range(self._shards + 1):
             chosen, held = (shards == self._shards + 1) | (shards == shard), np.zeros(len(begins), np.bool_)
             if shard == self._shards:
-                chosen |= np.isin(keys, _OF_DRIVER_TOO) & ~control
+                chosen |= np.isin(keys, _OF_REST_TOO) & ~control
                 if self._topics_only:
                     chosen &= ~control & np.isin(keys, _OF_EVERY_IMAGE)
                 held = np.diff(epochs, prepend=epochs[0] - 1) != 0

@@ -1,7 +1,7 @@
-"""The states of shards and driver between two steps, as files in the folder `_spark/state/TABLE/` of a lake.
+"""The states of shards and of the rest between two steps, as files in the folder `_spark/state/TABLE/` of a lake.
 
 TABLE is a table of which the run that writes them holds the lock. A task writes its shard's file under a name of its
-own; the driver then names the files of all shards in the manifest, which it replaces as a whole. Whatever the manifest
+own; the driver then names the files of all tasks in the manifest, which it replaces as a whole. Whatever the manifest
 does not name was left by a task that was lost, and is deleted after the next step. The folder may be deleted between
 two runs: what it lacks is made anew from a snapshot and the log.
 """
@@ -51,7 +51,7 @@ class StateFile:
 
 @attrs.frozen(kw_only=True)
 class StateManifest:
-    """The states of all shards, and then of the driver, after an offset of a log; no `files`: they are made anew.
+    """The states of all shards, and then of the rest, after an offset of a log; no `files`: they are made anew.
 
     `log_id` is the id of the log's table. `knows_since`: the shards' states tell where the state of each partition
     began as `partition_history/` does; those of tables without it may have begun with a snapshot, or before the table
@@ -65,7 +65,7 @@ class StateManifest:
 
 
 def write_state(lake: Location, name: str, state: ReplayState) -> StateFile:
-    """Write the state of a shard or of the driver, durably, as a file whose name begins so: `TABLE/…`.
+    """Write the state of a shard or of the rest, durably, as a file whose name begins so: `TABLE/…`.
 
     Raises UnwritableMetadataError for an image that records can't express, LakeError if the disk refuses.
     """

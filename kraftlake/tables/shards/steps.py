@@ -1,7 +1,7 @@
-"""The rows that shards, and the driver, make of a step of a log whose topics are dealt out to shards. Imports numpy.
+"""The rows of a step of a log whose topics are dealt out to shards. Imports numpy.
 
-A shard makes the rows of its topics and says by how much they change the cluster's counts; the driver makes the rows of
-all else.
+A shard makes the rows of its topics and says by how much they change the cluster's counts; after the shards the rows of
+all else are made.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ShardStep:
     def take(self, parts: Iterable[LogPart]) -> None:
         """Take records that follow those before; raises as `LogReplay.take_parts`."""
         for chunk in self.replay.take_parts(parts):
-            of_topics = attrs.evolve(chunk, others=())  # the driver says what else has changed
+            of_topics = attrs.evolve(chunk, others=())  # an OthersStep says what else has changed
             for writer in self._writers:
                 writer.take_deltas(chunk if isinstance(writer, PartitionHistoryWriter) else of_topics)
             self._counts.append(CountChanges.of_chunk(chunk).changing())
@@ -67,7 +67,7 @@ class ShardStep:
         return CountChanges.joined(self._counts)
 
 
-class DriverStep:
+class OthersStep:
     """The records of a log that are of no shard, on their way from one offset of a log to another."""
 
     def __init__(

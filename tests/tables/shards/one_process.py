@@ -22,7 +22,7 @@ from kraftlake.tables.metrics.count_changes import CountChanges
 from kraftlake.tables.shards.chunks import Part, batch_of, chunks_of
 from kraftlake.tables.shards.faults import earliest, fault_to_json
 from kraftlake.tables.shards.routing import Router
-from kraftlake.tables.shards.steps import DriverStep, ShardStep
+from kraftlake.tables.shards.steps import OthersStep, ShardStep
 
 NOWHERE = Path("/nowhere")
 Rows = dict[str, Counter[str]]
@@ -94,7 +94,7 @@ def by_shards(
 
     states, at = [ReplayState() for _ in range(shards)], MetadataProvenance.EMPTY
     writers = writers_of_all()
-    driver = DriverStep(ReplayState(), writers, [writer.table(NOWHERE) for writer in writers])
+    driver = OthersStep(ReplayState(), writers, [writer.table(NOWHERE) for writer in writers])
     for number, piece in enumerate(pieces):
         records, last, counts, faults = routed(piece, shards), number + 1 == len(pieces), list[CountChanges](), []
         for shard in range(shards):

@@ -22,6 +22,7 @@ from kraftlake.replay.reading.replay_base import first_image_offset
 from kraftlake.spark_jobs.registered import kraft_stream
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import EARLIEST, LOG
+from kraftlake.spark_jobs.stream_faults import as_exception
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,12 +77,8 @@ class ImageSteps:
 
     def take(self, frame: DataFrame, step: int) -> None:
         """Publish the changes of a step; `step` counts from 0 with a new checkpoint."""
-        try:
+        with as_exception("the receiver"):
             self.take_rows(frame.toArrow(), is_first=step == 0)
-        except Exception:
-            raise
-        except BaseException as fault:  # Spark would wait forever for a thread that ends with it
-            raise RuntimeError(f"the receiver raised {type(fault).__name__}") from fault
 
     @in_one_sentence()
     def take_rows(self, rows: pa.Table, *, is_first: bool) -> None:

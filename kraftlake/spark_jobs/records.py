@@ -16,7 +16,7 @@ from kraftlake.metadata_log.delta_table.actions import AddFile
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.records.typed_rows import typed_schema
-from kraftlake.spark_jobs.backlog import ExecutorStep
+from kraftlake.spark_jobs.stream_steps import ExecutorStep
 from kraftlake.spark_jobs.tasks import in_tasks, lake_here, this_executor
 from kraftlake.tables.lake_table import LakeTable
 from kraftlake.tables.record_scan import RECORDS_A_PART, RecordScan, read_part

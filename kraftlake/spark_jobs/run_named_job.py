@@ -11,9 +11,9 @@ from kraftlake.tables.jobs import RECORDS, job_named
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kraftlake.spark_jobs.backlog import ExecutorSteps
     from kraftlake.spark_jobs.replay_listener import ReplayListener
     from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
+    from kraftlake.spark_jobs.stream_steps import ExecutorSteps
     from kraftlake.tables.catch_up.table_run import Progress
 
 

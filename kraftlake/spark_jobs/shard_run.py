@@ -25,9 +25,9 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot, snapshot_provenance
 from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
-from kraftlake.spark_jobs.backlog import ExecutorStep
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
 from kraftlake.spark_jobs.fold.frames import results_frame
+from kraftlake.spark_jobs.stream_steps import ExecutorStep
 from kraftlake.spark_jobs.tasks import bounded_batches, collected, in_arrow, numbered_frame, parallelism, this_executor
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
@@ -107,7 +107,7 @@ class TableSteps:
                     offset=offset,
                     end=max(offset, last) + 1,
                     rows=rows,
-                    executors=frozenset(each.executor for each in done),
+                    executors=frozenset(each.executor for each in done[:-1]),
                     topics=sum(each.names.num_rows for each in done),
                     partitions=sum(each.partitions for each in done),
                     snapshots=() if made is None else made.taken(),
@@ -179,7 +179,7 @@ class _Snapshots:
         topics = states_frame(spark, log.path, shards)
         try:
             with bounded_batches(spark):
-                add_snapshot(log, state, pa.concat_tables([each.names for each in done]), topics)
+                add_snapshot(log.path, state, pa.concat_tables([each.names for each in done]), topics)
         except UnwritableMetadataError as fault:
             self.unwritable = str(fault)
             return

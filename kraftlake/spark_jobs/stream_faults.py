@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
@@ -96,3 +98,14 @@ def cause_of(fault: BaseException) -> BaseException:
         chain.append(chain[-1].__context__)
     ends = (earlier for earlier in chain if isinstance(earlier, KeyboardInterrupt))
     return next(ends, None) or next(filter(None, map(jvm_gone, chain)), fault)
+
+
+@contextmanager
+def as_exception(who: str) -> Iterator[None]:
+    """Raise a RuntimeError for what is no Exception: Spark would wait forever for a thread that ends with it."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as fault:
+        raise RuntimeError(f"{who} raised {type(fault).__name__}") from fault

@@ -6,9 +6,9 @@ there hold the tables until that process ends with the stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
@@ -17,7 +17,9 @@ from kraftlake.metadata_log.storage.location import Location
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.report import Report
+from kraftlake.spark_jobs.stream_faults import as_exception
 from kraftlake.spark_jobs.stream_options import StreamResult
+from kraftlake.spark_jobs.tasks import is_remote
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.table_run import Progress, TableRun, unlocked_run
 from kraftlake.tables.history.history_table import HistoryTable
@@ -27,14 +29,39 @@ from kraftlake.tables.table_writer import TableWriter
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kraftlake.spark_jobs.backlog import ExecutorSteps
-
 LIVE_RECORDS: Final = 20_000
 """The most records in a micro-batch whose rows are made without executors."""
 _NOTES: Final = 1_000
 
-Notes = dict[int, dict[str, int]]
+Notes: TypeAlias = dict[int, dict[str, int]]
 """The `lag`, `topics` and `partitions` at the ends of micro-batches."""
+
+
+@attrs.frozen(kw_only=True)
+class ExecutorStep:
+    """A step that executors have made: the tables cover `offset` now, and will cover the last one before `end`.
+
+    `rows` are the numbers of rows that were added to each table, by name, and `executors` had the tasks; `topics` and
+    `partitions` are the numbers of them after it, None where they are not known. `snapshots` are the end offsets of the
+    snapshots written; `unwritable` is the reason if the newest image should have one and can't.
+    """
+
+    offset: int
+    end: int
+    rows: Mapping[str, int]
+    executors: frozenset[str]
+    topics: int | None = None
+    partitions: int | None = None
+    snapshots: tuple[int, ...] = ()
+    unwritable: str | None = None
+
+
+ExecutorSteps: TypeAlias = Callable[["SparkSession", int], Iterator[ExecutorStep]]
+"""Updates the tables of a lake to an offset of the log, the end of a batch, step by step; the caller holds their locks.
+
+Tables that begin with a snapshot whose end is later are then at its end. Raises the errors of a replay, with the
+offset, LakeError if the lake can't be read or written, EnvironmentFaultError if Spark fails.
+"""
 
 
 @attrs.define(kw_only=True)
@@ -43,9 +70,8 @@ class StreamSteps:
 
     Records that were in the log at the begin, or pile up while the stream runs, are for executors (`by_executors`); the
     rows of other records are made by a TableRun here, which is closed before executors continue. With
-    `snapshot_every_bytes` images become snapshots of the lake too. The first micro-batch
-    takes the tables, and the last one, which brings them to `ends_at`, lets go of them. `report` gets what a client of
-    Connect needs to know; elsewhere `result`, `notes` and `fault` tell it.
+    `snapshot_every_bytes` images become snapshots of the lake too. The first micro-batch takes the tables, and the last
+    one, which brings them to `ends_at`, lets go of them. The result so far and the notes go to `report`.
     """
 
     job: str
@@ -56,10 +82,9 @@ class StreamSteps:
     until_offset: int | None = None
     ends_at: int | None = None
     on_progress: Progress | None = None
-    report: Report | None = None
-    fault: BaseException | None = None
-    notes: Notes = attrs.field(factory=dict)
-    result: StreamResult | None = attrs.field(init=False, default=None)
+    report: Report = attrs.field(init=False, factory=Report)
+    _result: StreamResult | None = attrs.field(init=False, default=None)
+    _notes: Notes = attrs.field(init=False, factory=dict)
     _log: MetadataLog | None = attrs.field(init=False, default=None)
     _begun_end: int = attrs.field(init=False, default=0)
     _executors: set[str] = attrs.field(init=False, factory=set)
@@ -84,30 +109,37 @@ class StreamSteps:
         return {table.name: table.open_count for table in tables if isinstance(table, HistoryTable)}
 
     def take(self, frame: DataFrame, step: int) -> None:  # noqa: ARG002 - Spark's
-        """Take one micro-batch, on a thread of Spark's. An exception is kept: Spark turns it into text."""
+        """Take one micro-batch, on a thread of Spark's. An error is reported as well: Spark turns it into text."""
         spark = frame.sparkSession
-        try:
-            if self._is_done:  # the stream is about to be stopped, which interrupts what this would do
-                return
-            log = self._log if self._held is not None and self._log is not None else self._take_tables()
-            for last in frame.toArrow()["last"].to_pylist():
-                self._advance(spark, log, last)
-            if self.ends_at is not None and self._made.offset >= self.ends_at:
-                self.end_live()
+        with as_exception("the job"):
+            try:
+                self._take(spark, frame)
+                self.report.say(spark, self._so_far)
+            except BaseException as fault:
                 self.let_go()
-        except Exception as fault:
-            self.fault = fault
-            raise
-        except BaseException as fault:  # Spark would wait forever for a thread that ends with it
-            self.fault = fault
-            raise RuntimeError(type(fault).__name__) from fault
-        finally:
-            if self.fault is not None:
-                self.let_go()
-            self._say(spark)
+                if isinstance(fault, KraftlakeError) or not isinstance(fault, Exception):
+                    self.report.say(spark, fault)
+                raise
 
-    def end_live(self) -> None:
-        """Commit all rows that were made here, and leave the tables to the executors, or to other runs."""
+    def _take(self, spark: SparkSession, frame: DataFrame) -> None:
+        if self._result is not None and self.until_offset is not None and self._result.offset >= self.until_offset:
+            return  # the stream is about to be stopped, which interrupts what this would do
+        log = self._log if self._held is not None and self._log is not None else self._take_tables()
+        for last in frame.toArrow()["last"].to_pylist():
+            self._advance(spark, log, last)
+        if self.ends_at is not None and self._made.offset >= self.ends_at:
+            self._end_live()
+            self.let_go()
+
+    def end(self, spark: SparkSession) -> None:
+        """Commit all rows that were made in this process, after the last micro-batch, and leave the tables."""
+        self._end_live()
+        self.let_go()
+        if self._log is not None and not is_remote(spark):
+            self.report.say(spark, self._so_far)
+
+    def _end_live(self) -> None:
+        """Commit all rows that were made here, and leave the tables to the executors."""
         run, self._run = self._run, None
         if run is None or self._live is None:
             return
@@ -139,7 +171,7 @@ class StreamSteps:
                 writer.table(self.lake).create(log.table_id)
             self._live, self._held = ExitStack(), held.pop_all()
         base = min(-1 if offset is None else offset for offset in covers.values())
-        self.result = self.result or StreamResult(
+        self._result = self._result or StreamResult(
             lake=self.lake,
             offset=base,
             base_offset=base,
@@ -150,28 +182,27 @@ class StreamSteps:
 
     @property
     def _made(self) -> StreamResult:
-        assert self.result is not None, "it has begun"
-        return self.result
+        assert self._result is not None, "it has begun"
+        return self._result
 
     @property
-    def _is_done(self) -> bool:
-        until, so_far = self.until_offset, self.result
-        return until is not None and so_far is not None and so_far.offset >= until
+    def _so_far(self) -> tuple[StreamResult, Notes]:
+        return self._made, self._notes
 
     def _advance(self, spark: SparkSession, log: MetadataLog, last: int) -> None:
         """Update the tables to an offset."""
         log.refresh()
         waiting = log.end_offset - 1 - self._made.offset
         if self.by_executors is not None and (last < self._begun_end or waiting > LIVE_RECORDS):
-            self.end_live()
+            self._end_live()
             topics, partitions = self._executed(spark, self.by_executors, last)
         else:
-            topics, partitions = self._here(last)
-        self.result = self._made.with_more(offset=last, micro_batches=1)
+            topics, partitions = self._here(spark, last)
+        self._result = self._made.with_more(offset=last, micro_batches=1)
         if topics is not None and partitions is not None:
             lag = log.end_offset - 1 - last
-            self.notes[last] = {"lag": lag, "topics": topics, "partitions": partitions}
-            self.notes = dict([*self.notes.items()][-_NOTES:])
+            self._notes[last] = {"lag": lag, "topics": topics, "partitions": partitions}
+            self._notes = dict([*self._notes.items()][-_NOTES:])
 
     def _executed(self, spark: SparkSession, steps: ExecutorSteps, last: int) -> tuple[int | None, int | None]:
         """Make the rows on the executors; returns the numbers of topics and partitions after that."""
@@ -180,14 +211,14 @@ class StreamSteps:
             topics, partitions = step.topics, step.partitions
             more = len(step.executors - self._executors)
             self._executors |= step.executors
-            self.result = self._made.with_more(offset=step.offset, steps=1, executors=more)
+            self._result = self._made.with_more(offset=step.offset, steps=1, executors=more)
             self._add_made(step.rows, step.snapshots, step.unwritable)
-            self._say(spark)
+            self.report.say(spark, self._so_far)
             if self.on_progress is not None:
                 self.on_progress(step.offset, step.end)
         return topics, partitions
 
-    def _here(self, last: int) -> tuple[int, int]:
+    def _here(self, spark: SparkSession, last: int) -> tuple[int, int]:
         """Make the rows in this process; returns the numbers of topics and partitions after that."""
         if self._run is None:
             assert self._live is not None, "it has begun"
@@ -200,23 +231,13 @@ class StreamSteps:
         run = self._run
         run.refresh()
         run.catch_up(last)
-        self.result = self._made.with_more(offset=run.last_offset, driver_batches=1)
+        self._result = self._made.with_more(offset=run.last_offset, driver_batches=1)
         state = run.state(last)
-        if self.report is not None:  # the process ends with the stream, and does not know when
+        if is_remote(spark):  # the process ends with the stream, and does not know when
             run.flush()
         return state["topics"], state["partitions"]
 
     def _add_made(self, rows: Mapping[str, int], snapshots: tuple[int, ...], unwritable: str | None) -> None:
         """Add rows and snapshots to the result."""
         so_far = self._made.with_more(rows=rows)
-        self.result = attrs.evolve(so_far, snapshots=(*so_far.snapshots, *snapshots), unwritable=unwritable)
-
-    def _say(self, spark: SparkSession) -> None:
-        if self.report is not None and not (self.result is None and self.fault is None):
-            self.report.say(spark, self._outcome)
-
-    def _outcome(self) -> tuple[StreamResult | None, Notes]:
-        """The result so far and the notes. Raises the error of the micro-batches if it is one of kraftlake's."""
-        if isinstance(self.fault, KraftlakeError):
-            raise self.fault
-        return self.result, self.notes
+        self._result = attrs.evolve(so_far, snapshots=(*so_far.snapshots, *snapshots), unwritable=unwritable)

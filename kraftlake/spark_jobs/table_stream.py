@@ -9,13 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from kraftlake.metadata_log.storage.location import Location, fixed_location
-from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
-from kraftlake.spark_jobs.report import OF_JOBS, Report, ended, started
+from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.source_options import OFFSETS
 from kraftlake.spark_jobs.stream_faults import server_gone, worded
@@ -27,12 +26,24 @@ from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery, StreamingQueryManager
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
 _LISTENING_SECONDS = 10.0
 _POLL_SECONDS = 0.2
+_TRIES: Final = 4
+_SETTINGS: Final = {
+    "spark.sql.streaming.checkpointLocation": None,
+    "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""The settings of a session for a stream.
+
+Its checkpoint ends with it, whatever checkpoints the session keeps: another has the positions of earlier tables. Spark
+compiles no code for it: its rows are few and large, and the compiler would take half a second of the first job.
+"""
 
 
 def run_tables(
@@ -63,26 +74,37 @@ def run_stream(
 ) -> StreamResult:
     """Update the tables of the steps to the end of the lake's log, each from its own last offset, as `run_job`."""
     options = checked(options)
-    steps.until_offset = options.until_offset
+    steps.until_offset = until = options.until_offset
     with RunSession(spark, f"kraftlake {steps.job}", options.master) as session:
-        if session.held is not None and is_remote(session.held):
-            steps.report = Report()
-        else:
-            steps.on_progress, on_progress = on_progress, None
-        run = _Run(session=session, steps=steps, options=options, on_progress=on_progress, listener=listener)
-        return run.to_the_end()
+        begin, end = called(session.held, steps.look)
+        done, ends = begin, options.trigger == AVAILABLE_NOW
+        last = min([offset for offset in (end - 1 if ends else None, until) if offset is not None], default=None)
+        if not ends or done.offset < end - 1:
+            steps.ends_at = last
+            made = session.get()
+            run = _Run(spark=made, steps=steps, begin=begin, listener=listener)
+            if is_remote(made):
+                run.on_progress = on_progress
+            else:
+                steps.on_progress = on_progress
+            done = run.to_the_end(options)
+            if ends and last is not None and done.offset < last:
+                raise EnvironmentFaultError(
+                    f"Spark ended the stream over {steps.lake} at offset {done.offset} of {last}: run again, "
+                    "which goes on from there"
+                )
+        return attrs.evolve(done, open_rows=called(session.held, steps.open_rows))
 
 
 @attrs.define(kw_only=True)
 class _Run:
     """A stream, as the process sees it that has started it; it calls `on_progress` for a server's Python."""
 
-    session: RunSession
+    spark: SparkSession
     steps: StreamSteps
-    options: StreamOptions
-    on_progress: Progress | None
+    begin: StreamResult
     listener: ReplayListener | None
-    _begin: StreamResult = attrs.field(init=False)
+    on_progress: Progress | None = None
     _told: int = attrs.field(init=False, default=-1)
 
     @property
@@ -90,38 +112,29 @@ class _Run:
         """The name of the query; a session refuses two streams of one name."""
         return f"kraftlake-{self.steps.job} {self.steps.lake}"
 
-    def to_the_end(self) -> StreamResult:
-        """Run to the end."""
-        self._begin, end = called(self.session.held, self.steps.look)
-        done, ends, until = self._begin, self.options.trigger == AVAILABLE_NOW, self.options.until_offset
-        last = min([offset for offset in (end - 1 if ends else None, until) if offset is not None], default=None)
-        if not ends or done.offset < end - 1:
-            self.steps.ends_at = last
-            done = self._stream(self.session.get())
-            if ends and last is not None and done.offset < last:
-                raise EnvironmentFaultError(
-                    f"Spark ended the stream over {self.steps.lake} at offset {done.offset} of {last}: run again, "
-                    "which goes on from there"
-                )
-        return attrs.evolve(done, open_rows=called(self.session.held, self.steps.open_rows))
-
-    def _stream(self, spark: SparkSession) -> StreamResult:
+    def to_the_end(self, options: StreamOptions) -> StreamResult:
         """Run the stream to its end; returns the result."""
-        with telling_faults(spark), self._heard(spark.streams):
+        with telling_faults(self.spark), self._heard():
             try:
-                self._await(self._start(spark))
-                self.steps.end_live()
-                self._tell()
-                return self._so_far()[0]
+                query = self._start(options)
+                try:
+                    with _ended(query):
+                        while not query.awaitTermination(_POLL_SECONDS) and not self._has_reached():
+                            pass
+                except Exception as failure:
+                    if not server_gone(failure):
+                        self._so_far()  # raises the error of the steps
+                    raise worded(failure) from failure
+                self.steps.end(self.spark)
+                return self._tell()
             finally:
                 self.steps.let_go()
-                if self.steps.report is not None:
-                    self.steps.report.end(spark)
+                self.steps.report.end(self.spark)
 
     @contextmanager
-    def _heard(self, streams: StreamingQueryManager) -> Iterator[None]:
+    def _heard(self) -> Iterator[None]:
         """Have the listener hear of the stream of this context."""
-        listener = self.listener
+        listener, streams = self.listener, self.spark.streams
         if listener is None:
             yield
             return
@@ -135,57 +148,58 @@ class _Run:
                 streams.removeListener(listener)
 
     def _so_far(self) -> tuple[StreamResult, Notes]:
-        """The result so far, and the notes on the last micro-batches. Raises the error of a server's steps."""
-        steps = self.steps
-        told = (steps.result, steps.notes) if steps.report is None else steps.report.heard(self.session.get())
-        result, notes = told or (None, {})
-        return result or self._begin, notes
+        """The result so far, and the notes on the last micro-batches. Raises the error of the steps."""
+        told: tuple[StreamResult, Notes] | None = self.steps.report.heard(self.spark)
+        return told or (self.begin, {})
 
-    def _start(self, spark: SparkSession) -> StreamingQuery:
-        """Start the stream with a checkpoint that ends with it: another has the positions of earlier tables."""
+    def _start(self, options: StreamOptions) -> StreamingQuery:
         from kraftlake.spark_jobs.registered import kraft_stream
         from kraftlake.spark_jobs.replay_listener import observed
 
-        options: dict[str, Any] = {"columns": OFFSETS, "startingOffset": self._begin.first_offset}
-        if self.options.max_records is not None:
-            options["maxRecordsPerTrigger"] = self.options.max_records
-        now, interval = {"availableNow": True}, {"processingTime": self.options.trigger}
-        with configured(spark, OF_JOBS):
-            steps = kraft_stream(spark, self.steps.lake, options)
-            writer = observed(steps).writeStream.queryName(self.query).foreachBatch(self.steps.take)
-            return started(writer.trigger(**(now if self.options.trigger == AVAILABLE_NOW else interval)))
-
-    def _await(self, query: StreamingQuery) -> None:
-        from pyspark.errors import PySparkException
-
-        failure: Exception | None = None
-        try:
-            with ended(query):
-                while not query.awaitTermination(_POLL_SECONDS) and not self._has_reached():
-                    pass
-        except Exception as fault:
-            failure = fault
-        cause = self.steps.fault
-        if isinstance(cause, KraftlakeError) or not isinstance(cause, Exception | None):
-            raise cause
-        if failure is not None and not server_gone(failure):
-            with suppress(PySparkException):
-                self._so_far()
-        failure = cause or failure
-        if failure is not None:
-            raise worded(failure) from failure
+        given: dict[str, Any] = {"columns": OFFSETS, "startingOffset": self.begin.first_offset}
+        if options.max_records is not None:
+            given["maxRecordsPerTrigger"] = options.max_records
+        ends = options.trigger == AVAILABLE_NOW
+        with configured(self.spark, _SETTINGS):
+            steps = observed(kraft_stream(self.spark, self.steps.lake, given))
+            writer = steps.writeStream.queryName(self.query).foreachBatch(self.steps.take)
+            return _started(writer.trigger(**({"availableNow": True} if ends else {"processingTime": options.trigger})))
 
     def _has_reached(self) -> bool:
         """Whether the tables have the last offset that was asked for."""
-        until = self.options.until_offset
-        self._tell()
-        return until is not None and self._so_far()[0].offset >= until
+        until, result = self.steps.until_offset, self._tell()
+        return until is not None and result.offset >= until
 
-    def _tell(self) -> None:
-        """Call `on_progress` for the server's Python, which can't."""
-        if self.on_progress is None:
-            return
+    def _tell(self) -> StreamResult:
+        """The result so far; calls `on_progress` for the server's Python, which can't."""
         result, notes = self._so_far()
-        if result.offset > self._told:
+        if self.on_progress is not None and result.offset > self._told:
             self._told = result.offset
             self.on_progress(result.offset, result.offset + 1 + notes.get(result.offset, {}).get("lag", 0))
+        return result
+
+
+def _started(writer: DataStreamWriter) -> StreamingQuery:
+    """Start a stream. Spark gives the server's Python ten seconds to start, and a busy machine needs several tries."""
+    from pyspark.errors import PySparkException
+
+    for _ in range(_TRIES - 1):
+        try:
+            return writer.start()
+        except PySparkException as fault:
+            if "failed to connect back" not in str(fault):
+                raise
+    return writer.start()
+
+
+@contextmanager
+def _ended(query: StreamingQuery) -> Iterator[None]:
+    """End a query with the context, unless its server is gone."""
+    try:
+        yield
+    except BaseException as fault:
+        if not server_gone(fault):
+            with suppress(Exception):
+                query.stop()
+        raise
+    query.stop()

@@ -19,8 +19,8 @@ from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import LakeError, OffsetError, ReplayError
 from kraftlake.spark_jobs import shard_run
-from kraftlake.spark_jobs.backlog import ExecutorStep
 from kraftlake.spark_jobs.shard_run import TableSteps, run_step
+from kraftlake.spark_jobs.stream_steps import ExecutorStep
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.table_run import unlocked_run
 from kraftlake.tables.catch_up.updating import update_tables, writers_of

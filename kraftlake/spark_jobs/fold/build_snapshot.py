@@ -15,12 +15,12 @@ from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.log_facts import SNAPSHOTS_TABLE
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts, write_part
 from kraftlake.metadata_log.snapshots.snapshot_table import SnapshotTable
+from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.spark_jobs.fold.frames import fold_plans, results_frame
 from kraftlake.spark_jobs.fold.topic_files import TopicFiles
-from kraftlake.spark_jobs.report import in_server
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.tasks import bounded_batches, called, collected
 from kraftlake.tables.shards.faults import earliest
@@ -82,17 +82,9 @@ def build_snapshot(
     fails. After an error the lake has the same snapshots as before.
     """
     place, at_offset = fixed_location(lake), whole_or_none(at_offset)
-    known = called(spark, lambda: _known(place, at_offset))
+    known, at = called(spark, lambda: _known(place, at_offset))
     if known is not None:
         return known
-    return in_server(spark, place, lambda session: _build(session, place, at_offset, shards, from_snapshot))
-
-
-def _build(
-    spark: SparkSession, place: Location, at_offset: int | None, shards: int | None, from_snapshot: bool | None
-) -> BuiltSnapshot:
-    log = MetadataLog.open(place)
-    at = log.end_offset - 1 if at_offset is None else at_offset
     with bounded_batches(spark), folding(spark, place, at, shards=shards, from_snapshot=from_snapshot) as fold:
         open_since = fold.others.open_since
         if open_since is not None:
@@ -101,11 +93,13 @@ def _build(
                     f"offset {at} is inside of the metadata transaction that began at offset "
                     f"{open_since}, and a snapshot is not: take {open_since - 1}."
                 )
-            at = open_since - 1
-            known = _there_already(log, at)
+            known, at = called(spark, lambda: _known(place, open_since - 1))
             if known is not None:
                 return known
-        return _write(log, at, fold)
+        provenance = called(spark, lambda: _provenance(place, at))
+        built = add_snapshot(place, fold.others.ending(provenance), fold.names, fold.rows)
+        base = None if fold.plan.base is None else fold.plan.base.name
+        return attrs.evolve(built, base=base, shards=fold.plan.shards)
 
 
 def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str = "local[*]") -> BuiltSnapshot:
@@ -115,7 +109,7 @@ def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str 
     """
     place, at_offset = fixed_location(lake), whole_or_none(at_offset)
     with RunSession(None, "kraftlake snapshot", master) as session:
-        known = called(session.held, lambda: _known(place, at_offset))
+        known, _ = called(session.held, lambda: _known(place, at_offset))
         return known or build_snapshot(session.get(), lake, at_offset)
 
 
@@ -157,35 +151,30 @@ def folding(
             rows.unpersist()
 
 
-def _write(log: MetadataLog, at: int, fold: Fold) -> BuiltSnapshot:
-    provenance = provenance_at(log, at)
-    if not provenance.batch_aligned:
-        raise OffsetError(
-            f"offset {at} is inside of a batch, and a snapshot is not: take {_batch_end(log, at)}, where it ends."
-        )
-    built = add_snapshot(log, fold.others.ending(provenance), fold.names, fold.rows)
-    base = None if fold.plan.base is None else fold.plan.base.name
-    return attrs.evolve(built, base=base, shards=fold.plan.shards)
-
-
-def add_snapshot(log: MetadataLog, driver: ReplayState, names: pa.Table, folded: DataFrame) -> BuiltSnapshot:
-    """Write a snapshot of the driver's state and of the topics in rows of CHUNK_SCHEMA, in one commit.
+def add_snapshot(lake: Location, others: ReplayState, names: pa.Table, folded: DataFrame) -> BuiltSnapshot:
+    """Write a snapshot of the topics in rows of CHUNK_SCHEMA, and of the state of all else, in one commit.
 
     `names` (NAMES_SCHEMA) are those of the topics. Raises UnwritableMetadataError if the image's metadata.version can't
     express its content.
     """
-    at = driver.image.provenance
-    image = attrs.evolve(driver.image, topics=TopicsImage.EMPTY)
+    at = others.image.provenance
+    image = attrs.evolve(others.image, topics=TopicsImage.EMPTY)
     options = image.writer_options()
-    head = head_of(image, options, at, driver.quorum)
+    head = head_of(image, options, at, others.quorum)
     ranges = ranges_of(names, head.end_offset)
-    table = SnapshotTable.open_or_create(log.path / SNAPSHOTS_TABLE, log.disk)
-    files = TopicFiles(lake=str(log.path), provenance=at, options=options, open_batch=head.open_batch, ranges=ranges)
+    called(folded.sparkSession, lambda: _table(lake).path)  # tasks write into its folder
+    files = TopicFiles(lake=str(lake), provenance=at, options=options, open_batch=head.open_batch, ranges=ranges)
     topics, last_sizes = files.write(folded)
     count = sum(part.record_count for part in topics)
     tail = tail_of(image, options, at, head=head, topic_records=count, last_sizes=last_sizes)
     facts = SnapshotFacts(end_offset=at.offset + 1, epoch=at.epoch, last_contained_log_timestamp=at.timestamp)
-    first, last = (write_part(log.disk, table.path, rows, facts.end_offset, at.epoch) for rows in (head.rows, tail))
+
+    def committed() -> bool:
+        table = _table(lake)
+        disk = disk_for(lake)
+        first, last = (write_part(disk, table.path, rows, facts.end_offset, at.epoch) for rows in (head.rows, tail))
+        return table.add_parts([first, *topics, last], facts)
+
     return BuiltSnapshot(
         name=facts.name,
         offset=at.offset,
@@ -193,25 +182,35 @@ def add_snapshot(log: MetadataLog, driver: ReplayState, names: pa.Table, folded:
         records=head.end_offset + count + tail.num_rows,
         topics=names.num_rows,
         partitions=sum(names["partitions"].to_pylist()),
-        written=table.add_parts([first, *topics, last], facts),
+        written=called(folded.sparkSession, committed),
     )
 
 
-def _known(lake: Location, at_offset: int | None) -> BuiltSnapshot | None:
-    """The snapshot at an offset that the lake has already. Raises OffsetError for an offset past the log's end."""
+def _table(lake: Location) -> SnapshotTable:
+    return SnapshotTable.open_or_create(lake / SNAPSHOTS_TABLE, disk_for(lake))
+
+
+def _known(lake: Location, at_offset: int | None) -> tuple[BuiltSnapshot | None, int]:
+    """The snapshot at an offset, by default the log's last one, that the lake has already, and the offset.
+
+    Raises OffsetError for an offset past the log's end.
+    """
     log = MetadataLog.open(lake)
     if at_offset is not None and at_offset >= log.end_offset:
         held = f"offsets {log.start_offset} to {log.end_offset - 1}" if log.end_offset else "no offsets"
         raise OffsetError(f"Offset {at_offset} is past the end of {lake}, which holds {held}.")
-    return _there_already(log, log.end_offset - 1 if at_offset is None else at_offset)
+    at = log.end_offset - 1 if at_offset is None else at_offset
+    for found in log.snapshots():
+        if found.end_offset == at + 1 and at >= 0:
+            return BuiltSnapshot(name=found.name, offset=at, epoch=found.epoch, records=found.record_count), at
+    return None, at
 
 
-def _batch_end(log: MetadataLog, offset: int) -> int:
-    return next(iter(log.batches(offset, offset))).last_offset
-
-
-def _there_already(log: MetadataLog, at: int) -> BuiltSnapshot | None:
-    for snapshot in log.snapshots():
-        if snapshot.end_offset == at + 1 and at >= 0:
-            return BuiltSnapshot(name=snapshot.name, offset=at, epoch=snapshot.epoch, records=snapshot.record_count)
-    return None
+def _provenance(lake: Location, at: int) -> MetadataProvenance:
+    """The provenance of the image at an offset; raises OffsetError for one inside of a batch."""
+    log = MetadataLog.open(lake)
+    provenance = provenance_at(log, at)
+    if not provenance.batch_aligned:
+        end = next(iter(log.batches(at, at))).last_offset
+        raise OffsetError(f"offset {at} is inside of a batch, and a snapshot is not: take {end}, where it ends.")
+    return provenance

@@ -64,7 +64,7 @@ def others_of(plan: ShardPlan, rows: pa.Table) -> ReplayState:
     """What `folding` makes of it."""
     results = Results.of(rows)
     with earliest(results.faults):
-        replay, _ = replayed(results.driver, plan.base_at, of_shard=False)
+        replay, _ = replayed(results.rest, plan.base_at, of_shard=False)
     return replay.state
 
 

@@ -11,25 +11,18 @@ streams and reads: what reads and decodes records is imported where records are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NoReturn
 
-import pyspark
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
-from kraftlake.runtime.errors import KraftlakeError, UsageError
+from kraftlake.runtime.errors import UsageError
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import OFFSETS, OFFSETS_COLUMNS, SourceOptions
 from kraftlake.spark_jobs.spark_versions import arrow_schema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql.types import StructType
 
 if find_spec("pyarrow") is None:  # the next Python, which plans a stream, would end without telling Spark why
@@ -76,57 +69,20 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
         return RecordReader(scan, parts_of(source, first, last))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """A stream of the columns of `schema`. Spark would lose an error that is raised here."""
-        asked = self._options
-        try:
-            asked.check_stream()
-            return _offset_stream(asked) if asked.columns == OFFSETS else _record_stream(asked, schema)
-        except KraftlakeError as fault:
-            return RefusedStream(fault)
+        """A stream of the columns of `schema`. It raises its errors itself: Spark would lose those raised here."""
+        if find_spec("pyspark.sql.streaming.datasource") is None:
+            from kraftlake.spark_jobs.lake_stream import UnboundedOffsets
+
+            return UnboundedOffsets(self._options)
+        if self._options.columns == OFFSETS:
+            from kraftlake.spark_jobs.log_stream import OffsetStream
+
+            return OffsetStream(self._options)
+        from kraftlake.spark_jobs.record_stream import RecordStream
+
+        return RecordStream(self._options, schema)
 
     @in_one_sentence()
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """Raise the error that the source can't be written."""
         raise UsageError('format("kraft") only reads: `kraftlake import` and `kraftlake fork` make lakes')
-
-
-def _offset_stream(asked: SourceOptions) -> DataSourceStreamReader:
-    if _spark_limits_steps():
-        from kraftlake.spark_jobs.log_stream import OffsetStream
-
-        return OffsetStream(asked.path, asked.starting, asked.max_records)
-    from kraftlake.spark_jobs.lake_stream import UnboundedOffsets
-
-    return UnboundedOffsets(asked.path, asked.starting, asked.max_records)
-
-
-def _record_stream(asked: SourceOptions, schema: StructType) -> DataSourceStreamReader:
-    """The stream of records; raises UsageError if this Spark has none."""
-    scan = asked.scan(arrow_schema(schema), 0, -1)
-    if not _spark_limits_steps():
-        raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
-    from kraftlake.spark_jobs.record_stream import RecordStream
-
-    return RecordStream(scan, asked.starting, asked.max_records)
-
-
-def _spark_limits_steps() -> bool:
-    return find_spec("pyspark.sql.streaming.datasource") is not None
-
-
-class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]
-    """Raises the reason why there is no stream, at any call by Spark."""
-
-    def __init__(self, fault: KraftlakeError) -> None:
-        self._fault = fault
-
-    @in_one_sentence()
-    def initialOffset(self, *_: object) -> NoReturn:  # noqa: N802 - Spark's names
-        """Raises KraftSourceError, always."""
-        raise self._fault
-
-    latestOffset = getDefaultReadLimit = partitions = initialOffset  # noqa: N815
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises KraftSourceError, as `initialOffset`."""
-        self.initialOffset(partition)

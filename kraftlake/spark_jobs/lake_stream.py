@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 import pyarrow as pa
+import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kraftlake.metadata_log.log import MetadataLog
@@ -19,7 +20,7 @@ from kraftlake.protocol.address import are_addresses
 from kraftlake.replay.reading.open_reader import LakeReader, open_reader
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs.source_faults import in_one_sentence
-from kraftlake.spark_jobs.source_options import EARLIEST, LATEST
+from kraftlake.spark_jobs.source_options import EARLIEST, LATEST, OFFSETS, SourceOptions
 
 Position = dict[str, Any]
 """The position of a stream, as Spark keeps it: `offset`, the next one to read, and `log`, the id of the log."""
@@ -36,28 +37,31 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
     was appended.
     """
 
-    def __init__(self, path: str, starting: Any, max_records: int | None) -> None:
-        self._path = path
-        self._starting = starting
-        self._max_records = max_records
+    def __init__(self, asked: SourceOptions) -> None:
+        self._asked = asked
+
+    def _check(self) -> None:
+        """Raise UsageError for options that make no stream."""
+        self._asked.check_stream()
 
     @in_one_sentence()
     def initialOffset(self) -> Position:  # noqa: N802 - Spark's name
         """The start of a stream without a checkpoint; raises KraftSourceError for an offset that does not exist."""
-        ends = {EARLIEST: self._log.start_offset, LATEST: self._log.end_offset}
-        position = self._position(ends.get(self._starting, self._starting))
+        ends: dict[Any, int] = {EARLIEST: self._log.start_offset, LATEST: self._log.end_offset}
+        position = self._position(ends.get(self._asked.starting, self._asked.starting))
         self._checked(position)
         return position
 
     @cached_property
     def _log(self) -> MetadataLog:
-        if not are_addresses(self._path):
-            reader, _ = open_reader(self._path)
+        self._check()
+        path = self._asked.path
+        if not are_addresses(path):
+            reader, _ = open_reader(path)
             if isinstance(reader, LakeReader):
                 return reader.log
         raise UsageError(
-            f'format("kraft") streams lakes alone, and {self._path} is none: `kraftlake import {self._path} '
-            "LAKE` makes one of it"
+            f'format("kraft") streams lakes alone, and {path} is none: `kraftlake import {path} LAKE` makes one of it'
         )
 
     def _position(self, offset: Any) -> Position:
@@ -103,6 +107,11 @@ class UnboundedOffsets(OffsetRows):
 
     It ignores `maxRecordsPerTrigger`; the executors of a job divide a step themselves.
     """
+
+    def _check(self) -> None:
+        super()._check()
+        if self._asked.columns != OFFSETS:
+            raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
 
     @in_one_sentence()
     def latestOffset(self) -> Position:  # noqa: N802 - Spark's name

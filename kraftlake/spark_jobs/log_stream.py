@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kraftlake.spark_jobs.lake_stream import LakeStream, OffsetRows, Position
@@ -13,9 +11,7 @@ from kraftlake.spark_jobs.source_faults import in_one_sentence
 class LogStream(LakeStream, SupportsTriggerAvailableNow):  # type: ignore[misc] # pyspark has no types here
     """Steps of whole batches of a lake's log."""
 
-    def __init__(self, path: str, starting: Any, max_records: int | None) -> None:
-        super().__init__(path, starting, max_records)
-        self._until: int | None = None
+    _until: int | None = None
 
     @in_one_sentence()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's names, as below
@@ -25,7 +21,8 @@ class LogStream(LakeStream, SupportsTriggerAvailableNow):  # type: ignore[misc] 
     @in_one_sentence()
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The size of a step."""
-        return ReadAllAvailable() if self._max_records is None else ReadMaxRows(self._max_records)
+        most = self._asked.max_records
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     @in_one_sentence()
     def latestOffset(self, start: Position, limit: ReadLimit) -> Position:  # noqa: N802

@@ -6,7 +6,6 @@ job.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
@@ -131,7 +130,7 @@ def _named(places: Iterable[str | Path | Location]) -> dict[str, LakeRun | None]
 
 
 def _each_in_a_task(
-    spark: SparkSession, title: str, make: Callable[[str], str], lakes: Sequence[str]
+    spark: SparkSession, title: str, make: Callable[[str], LakeRun], lakes: Sequence[str]
 ) -> Generator[LakeRun]:
     """The results, in the order in which the tasks end. No task runs on when the iteration ends early."""
     tag = f"{title} {uuid.uuid4()}".replace(" ", "-")
@@ -143,10 +142,10 @@ def _each_in_a_task(
     def run(lake: str) -> LakeRun:
         spark.addTag(tag)  # of this thread
         try:
-            (said,) = in_tasks(spark, make, [lake])
+            (made,) = in_tasks(spark, make, [lake])
         except KraftlakeError as fault:
             return LakeRun(lake=lake, error=str(fault))
-        return LakeRun(lake=lake, **json.loads(said))
+        return made
 
     with ThreadPoolExecutor(min(len(lakes), _AT_ONCE) or 1, "lake") as pool:
         futures = [pool.submit(run, lake) for lake in lakes]
@@ -161,12 +160,12 @@ def _each_in_a_task(
                 wait(futures, timeout=_POLL_SECONDS)
 
 
-def _made_in_a_task(name: str, snapshot_every_bytes: int | None, lake: str) -> str:
-    """The summary or the error as JSON, made on an executor: Spark would make a traceback of an exception."""
+def _made_in_a_task(name: str, snapshot_every_bytes: int | None, lake: str) -> LakeRun:
+    """The result of a lake, made on an executor: Spark would make a traceback of an exception."""
     try:
         location = lake_here(lake)
         result = update_by_job(name, location, snapshot_every_bytes=snapshot_every_bytes)
         cluster = {"clusterId": cluster_id_of(location)}
-        return json.dumps({"summary": {**cluster, **result.to_json(), "unwritable": result.unwritable}})
+        return LakeRun(lake=lake, summary={**cluster, **result.to_json(), "unwritable": result.unwritable})
     except Exception as fault:
-        return json.dumps({"error": sentence_of(fault)})
+        return LakeRun(lake=lake, error=sentence_of(fault))

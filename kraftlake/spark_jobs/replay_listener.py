@@ -9,7 +9,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import attrs
 from pyspark.sql import DataFrame
@@ -37,17 +37,9 @@ def observed(steps: DataFrame) -> DataFrame:
     return steps.observe(OBSERVED, records.alias("records"), f.max("last").alias("offset"))
 
 
-_FIELDS: Final = {
-    "offset": "The last offset of the newest micro-batch.",
-    "batch_id": "The number of the newest micro-batch.",
-    "records": "Records of the newest micro-batch.",
-    "records_per_second": "Records of the newest micro-batch a second.",
-    "duration_ms": "The duration of the newest micro-batch, ms.",
-    "records_outstanding": "Records of the log that are in no micro-batch yet.",
-    "lag": "Offsets of the log after the newest micro-batch.",
-    "topics": "Topics of the image there.",
-    "partitions": "Partitions of the image there.",
-}
+def _shown(text: str, **default: Any) -> Any:
+    """A field that is a metric with this help text."""
+    return attrs.field(metadata={"help": text}, **default)
 
 
 @attrs.frozen(kw_only=True)
@@ -60,15 +52,15 @@ class ReplayProgress:
     """
 
     query: str
-    batch_id: int
-    offset: int
-    records: int
-    records_per_second: float
-    duration_ms: int
-    records_outstanding: int
-    lag: int | None = None
-    topics: int | None = None
-    partitions: int | None = None
+    offset: int = _shown("The last offset of the newest micro-batch.")
+    batch_id: int = _shown("The number of the newest micro-batch.")
+    records: int = _shown("Records of the newest micro-batch.")
+    records_per_second: float = _shown("Records of the newest micro-batch a second.")
+    duration_ms: int = _shown("The duration of the newest micro-batch, ms.")
+    records_outstanding: int = _shown("Records of the log that are in no micro-batch yet.")
+    lag: int | None = _shown("Offsets of the log after the newest micro-batch.", default=None)
+    topics: int | None = _shown("Topics of the image there.", default=None)
+    partitions: int | None = _shown("Partitions of the image there.", default=None)
 
 
 class ReplayListener(StreamingQueryListener):  # type: ignore[misc] # Spark is untyped here
@@ -139,8 +131,10 @@ class StreamMetrics:
     def __init__(self, registry: MetricsRegistry) -> None:
         """Register `kraftlake_stream_…`, each with the label `query`."""
         self._newest: dict[str, ReplayProgress] = {}
-        for name, text in _FIELDS.items():
-            registry.gauge(MetricName("kraftlake", "stream", name), text, self._reader(name))
+        for field in attrs.fields(ReplayProgress)[1:]:
+            registry.gauge(
+                MetricName("kraftlake", "stream", field.name), field.metadata["help"], self._reader(field.name)
+            )
 
     @property
     def unready(self) -> str | None:

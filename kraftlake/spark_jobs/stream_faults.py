@@ -9,13 +9,35 @@ from typing import Final
 
 from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 
-_OURS: Final = re.compile(r"\bkraftlake(?:\.\w+)+Error: (.+)")
+_AGAIN: Final = "run again, which goes on from there"
+_INSTALL: Final = "install the same release there, and name that Python as PYSPARK_PYTHON"
+_SAID: Final = (
+    (
+        "Python worker exited unexpectedly",
+        f"a Python worker of Spark's executors ended in the middle of its task (killed, or out of memory): {_AGAIN}",
+    ),
+    (
+        "Python worker failed to connect back",
+        "a Python of Spark's did not start within ten seconds: PYSPARK_PYTHON has to be a Python that has kraftlake "
+        "and its packages, on a machine that has time for it",
+    ),
+    (r"(?s:.*)\bkraftlake(?:\.\w+)+Error: (.+)", r"\1"),
+    (
+        r"PYTHON_VERSION_MISMATCH\][^:]*: (\S+) than that in driver: ([\d.]*\d)",
+        r"Python is \1 in Spark's workers and \2 where the job was started: PYSPARK_PYTHON has to name the same minor "
+        "version",
+    ),
+    ("No module named 'kraftlake'", f"kraftlake is not installed in the Python of Spark's workers: {_INSTALL}"),
+    ("No module named 'kraftlake", f"kraftlake is of another release in the Python of Spark's workers: {_INSTALL}"),
+    (
+        'Cannot run program "(.+?)"',
+        r"Spark can't run \1: PYSPARK_PYTHON has to be a Python of this machine and of the executors",
+    ),
+)
+"""What Spark may say, and what that means."""
 _RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")
 _DAEMON_ENDED: Final = re.compile(r"Error from python worker:\n((?: .*\n)+)PYTHONPATH was:")
 _NO_MODULE: Final = re.compile(r"Error while finding module specification for \S+ \((.+)\)")
-_NO_PROGRAM: Final = re.compile(r'Cannot run program "(.+?)"')
-_OTHER_PYTHON: Final = re.compile(r"PYTHON_VERSION_MISMATCH\][^:]*: (\S+) than that in driver: ([\d.]*\d)")
-_NO_KRAFTLAKE: Final = re.compile(r"No module named '(kraftlake[\w.]*)'")
 _MOST: Final = 300
 
 
@@ -25,37 +47,11 @@ def worded(fault: Exception) -> EnvironmentFaultError:
     if gone is not None:
         return gone
     said = str(fault)
-    if "Python worker exited unexpectedly" in said:
-        return EnvironmentFaultError(
-            "a Python worker of Spark's executors ended in the middle of its task (killed, or out of memory): run "
-            "again, which goes on from there"
-        )
-    if "Python worker failed to connect back" in said:
-        return EnvironmentFaultError(
-            "a Python of Spark's did not start within ten seconds: PYSPARK_PYTHON has to be a Python that has "
-            "kraftlake and its packages, on a machine that has time for it"
-        )
-    if ours := _OURS.findall(said):
-        return EnvironmentFaultError(ours[-1])
-    if other := _OTHER_PYTHON.search(said):
-        return EnvironmentFaultError(
-            f"Python is {other[1]} in Spark's workers and {other[2]} where the job was started: PYSPARK_PYTHON has to "
-            "name the same minor version"
-        )
-    if missing := _NO_KRAFTLAKE.search(said):
-        found = "is not installed" if missing[1] == "kraftlake" else "is of another release"
-        return EnvironmentFaultError(
-            f"kraftlake {found} in the Python of Spark's workers: install the same release there, and name that Python "
-            "as PYSPARK_PYTHON"
-        )
+    for pattern, meaning in _SAID:
+        if found := re.search(pattern, said):
+            return EnvironmentFaultError(found.expand(meaning))
     if server_gone(fault):
-        return EnvironmentFaultError(
-            "the server of Spark Connect has ended or is out of reach: run again, which goes on from there"
-        )
-    if missing := _NO_PROGRAM.search(said):
-        return EnvironmentFaultError(
-            f"Spark can't run {missing[1]}: PYSPARK_PYTHON has to be a Python of this machine and of the executors"
-        )
+        return EnvironmentFaultError(f"the server of Spark Connect has ended or is out of reach: {_AGAIN}")
     raised = _RAISED_IN_PYTHON.findall(said)
     if ended := _DAEMON_ENDED.search(said):
         missing = _NO_MODULE.search(ended[1])
@@ -76,9 +72,7 @@ def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:
 
     if not isinstance(fault, (Py4JNetworkError, ConnectionError)):
         return None
-    return EnvironmentFaultError(
-        "Spark's JVM ended in the middle of the run (killed, or out of memory): run again, which goes on from there"
-    )
+    return EnvironmentFaultError(f"Spark's JVM ended in the middle of the run (killed, or out of memory): {_AGAIN}")
 
 
 def server_gone(fault: BaseException | None) -> bool:

@@ -239,13 +239,13 @@ class _Phase:
             goes_on=self.covers is not None,
             is_load=load,
         )
-        logger = get_logger(__name__).bind(lake=task.lake, tables=",".join(task.tables), shards=shards)
+        logger = get_logger(__name__).bind(lake=task.lake, tables=",".join(task.tables))
         while True:
             done = self._done(task, shards)
             rows = self._commit(done, task.to.offset)
             states = self._keep(done, task.to.offset)
             records, decoded = task.to.offset - task.at.offset, sum(each.records for each in done)
-            logger.info("step", offset=task.to.offset, records=records, decoded=decoded)
+            logger.info("step", offset=task.to.offset, shards=shards, records=records, decoded=decoded)
             yield task.to.offset, done, rows
             if task.to.offset >= last:
                 break

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.runtime.errors import LakeError, UsageError
 from kraftlake.spark_jobs import run_lakes
-from kraftlake.spark_jobs.many_lakes import _each_in_a_task
+from kraftlake.spark_jobs.many_lakes import LakeRun, _each_in_a_task
 from kraftlake.tables.catch_up.updating import update_by_job
 from kraftlake.tables.jobs import ALL
 from kraftlake.tables.table_locks import hold_tables
@@ -135,7 +135,7 @@ def test_neither_a_slow_lake_nor_one_that_ends_its_process_holds_the_others(
 ) -> None:
     gate = tmp_path / "gate"
 
-    def make(lake: str) -> str:
+    def make(lake: str) -> LakeRun:
         import os
         import signal
         import time
@@ -144,7 +144,7 @@ def test_neither_a_slow_lake_nor_one_that_ends_its_process_holds_the_others(
             os.kill(os.getpid(), signal.SIGKILL)
         while lake == "slow" and not gate.exists():
             time.sleep(0.02)
-        return '{"summary": {}}'
+        return LakeRun(lake=lake, summary={})
 
     ended = []
     for lake in _each_in_a_task(spark, "test", make, ["slow", "deadly", "a", "b", "c"]):
@@ -161,12 +161,12 @@ def test_neither_a_slow_lake_nor_one_that_ends_its_process_holds_the_others(
 
 
 def test_no_task_runs_on_when_a_run_ends_early(spark: SparkSession) -> None:
-    def make(lake: str) -> str:
+    def make(lake: str) -> LakeRun:
         import time
 
         while lake == "endless":
             time.sleep(0.02)
-        return '{"summary": {}}'
+        return LakeRun(lake=lake, summary={})
 
     runs = _each_in_a_task(spark, "test", make, ["a", "endless", "b"])
     assert {next(runs).lake, next(runs).lake} == {"a", "b"}

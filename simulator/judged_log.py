@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.spec.judge import judge_log
 from simulator.lake_disk import LakeDisk
-from simulator.lake_store import LakeStore
+from simulator.lake_store import BUCKET, LakeStore
 from simulator.replica_watch import violated
 
 
@@ -18,18 +15,8 @@ def check_specification(lake: LakeStore | LakeDisk, name: str) -> int:
 
     Raises InvariantError for the first violation that is not a known bug of Kafka 4.4 itself.
     """
-    if isinstance(lake, LakeDisk):
-        return _judged(lake.root / name)
-    with TemporaryDirectory() as folder:
-        for key, data in lake.contents().items():
-            path = Path(folder, key)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        return _judged(Path(folder, name))
-
-
-def _judged(path: Path) -> int:
-    report = judge_log(LakeReader(MetadataLog.open(path)))
+    place = lake.root / name if isinstance(lake, LakeDisk) else f"{BUCKET}/{name}"
+    report = judge_log(LakeReader(MetadataLog.open(place)))
     for one in report.violations:
         if one.known_bug is not None and one.known_bug.mended is None:
             continue

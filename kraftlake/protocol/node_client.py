@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, Self, TypeVar
 
@@ -154,25 +155,29 @@ class NodeClient:
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(client_software_name="kraftlake", client_software_version="0")
-        answer = self._ask(request, ApiVersionsResponse)
-        if answer.error_code != ErrorCode.NONE:
+        error, versions = self._ask_for("ApiVersionsResponse", request, _versions_in)
+        if error != ErrorCode.NONE:
             raise NodeError(
-                f"{self.address} does not tell what it speaks ({answer.error_code.name}): Kafka 2.4 or later is needed."
+                f"{self.address} does not tell what it speaks ({error.name}): Kafka 2.4 or later is needed."
             )
-        return {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
+        return versions
 
     def _ask(self, request: Any, response: type[Any], *, timeout: float | None = None) -> Any:
+        return self._ask_for(response.__name__, request, lambda data: read_message(response, data, 0)[0], timeout)
+
+    def _ask_for(self, what: str, request: Any, read: Callable[[bytes], T], timeout: float | None = None) -> T:
+        """Send a request, and read the body of its response by `read`."""
         buffer = io.BytesIO()
         entity_writer(type(request))(buffer, request)
         data, position = self._exchange(
             int(request.__api_key__), int(request.__version__), buffer.getvalue(),
             flexible=request.__flexible__, timeout=timeout,
         )  # fmt: skip
+        body = data[position:]
         try:
-            answer, _ = read_message(response, data, position)
+            return read(body)
         except _UNREADABLE as fault:
-            raise self._unreadable(f"{len(data) - position} bytes that are no {response.__name__} ({fault})") from None
-        return answer
+            raise self._unreadable(f"{len(body)} bytes that are no {what} ({fault})") from None
 
     def _exchange(
         self, api_key: int, version: int, body: bytes, *, flexible: bool, timeout: float | None
@@ -214,6 +219,14 @@ class NodeClient:
     def _unreadable(self, what: str) -> NodeError:
         self.close()
         return NodeError(f"{self.address} does not speak Kafka's protocol: it sent {what}.")
+
+
+@lru_cache(maxsize=64)
+def _versions_in(body: bytes) -> tuple[ErrorCode, dict[int, tuple[int, int]]]:
+    """The error of an ApiVersions response, and the versions by API; most connections get the same response."""
+    answer, _ = read_message(ApiVersionsResponse, body, 0)
+    versions = {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
+    return ErrorCode(answer.error_code), versions
 
 
 def _api_key(name: str, versions: range) -> int:

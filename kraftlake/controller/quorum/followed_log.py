@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-
-import pyarrow.compute as pc
+from collections.abc import Callable, Iterable
 
 from kraftlake.controller.cluster.heartbeats import BrokerHeartbeats
 from kraftlake.controller.config import ControllerConfig
 from kraftlake.controller.quorum.active_controller import ActiveController
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.state import ControllerState
+from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.reading.tail import TailCursor
+from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import RegisterBrokerRecord
-from kraftlake.records.serde import decode_value
+from kraftlake.records.serde import AnyMessage
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from kraftlake.replay.loader.fold import extend
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -22,59 +24,76 @@ from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import OffsetError
 
+_POLL_SECONDS = 1.0
+"""The interval that the cursor is given: each look checks for a clean-up, too, since it may be the only one."""
+
+
+class _Loader(MetadataBatchLoader):
+    """Notes the offset of each broker's last registration after `base_offset`, the last offset of a snapshot."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base_offset = -1
+        self._registrations: dict[int, int] = {}
+
+    def registered_at(self, broker: int) -> int:
+        """The offset of a broker's last registration; a registration in the snapshot counts as its last offset."""
+        return self._registrations.get(broker, self.base_offset)
+
+    def replay_or_skip(self, offset: int, message: AnyMessage) -> None:
+        super().replay_or_skip(offset, message)
+        if isinstance(message, RegisterBrokerRecord):
+            self._registrations[message.broker_id] = offset
+
+    def load_snapshot(
+        self, batches: Iterable[RecordBatch | BatchValues], provenance: MetadataProvenance, *, name: str
+    ) -> None:
+        super().load_snapshot(batches, provenance, name=name)
+        self._registrations.clear()
+        self.base_offset = provenance.offset
+
 
 class FollowedLog:
     """`log` is a separate handle for reading; `loader` has replayed it up to `loader.last_offset`."""
 
     def __init__(self, log: MetadataLog) -> None:
         self.log = log
-        self.loader = MetadataBatchLoader()
-        self._registration_offsets: dict[int, int] = {}
-        self._base_offset = -1
-        self._read()
+        self.loader = _Loader()
+        self._cursor: TailCursor | None = None
+        self._replay()
+        self.loader.take_image()
 
     def catch_up(self) -> bool:
-        """Replay new commits; returns whether any existed."""
-        if not self.log.refresh():
-            return False
-        return self._read()
-
-    def _read(self) -> bool:
-        if self.loader.last_offset + 1 >= self.log.end_offset:
-            return False
+        """Replay new commits; returns whether they had records."""
+        loader, cursor = self.loader, self._cursor
+        self._cursor = None  # after a failed read another one begins where the loader is
         try:
-            self._replay()
-        except OffsetError:  # the log was trimmed during the read
+            if cursor is None:
+                cursor = TailCursor(self.log, loader.last_offset + 1, _POLL_SECONDS)
+            while batches := cursor.step():
+                for batch in batches:
+                    loader.load_batch(batch)
+        except OffsetError:  # the log was trimmed past the loader
             self.log.refresh()
             self._replay()
+        else:
+            self._cursor = cursor
+        if loader.last_offset == loader.image.provenance.offset:
+            return False
+        loader.take_image()  # the loader keeps records until then
         return True
 
     def _replay(self) -> None:
-        """Replay up to the log's end.
+        """Replay up to the log's end: at first, and from the newest snapshot where the log was trimmed past the loader.
 
-        The first replay begins with the newest snapshot, and so does a replay after the log was trimmed past the
-        loader.
+        The first replay begins with a snapshot where that is faster.
         """
         reader, end = LakeReader(self.log), self.log.end_offset
-        first = self.loader.last_offset + 1
-        trimmed = first < reader.start_offset
-        self.loader.take_image()  # discards what a failed read has left
-        base = choose_base(reader, end - 1, from_snapshot=trimmed or None) if first == 0 or trimmed else None
-        if base is not None:
-            first, self._base_offset = base.end_offset, base.end_offset - 1
-            self._registration_offsets.clear()
-        self._note_registrations(first, end - 1)
-        extend(self.loader, reader, end - 1, base=base)
-        self.loader.take_image()  # the loader keeps records until then
-
-    def _note_registrations(self, low: int, high: int) -> None:
-        rows = self.log.rows(low, high, ["offset", "api_key", "control", "payload"])
-        is_data = pc.invert(rows.column("control"))
-        rows = rows.filter(pc.and_(is_data, pc.equal(rows.column("api_key"), RegisterBrokerRecord.API_KEY)))
-        for offset, payload in zip(rows.column("offset").to_pylist(), rows.column("payload").to_pylist(), strict=True):
-            message = decode_value(payload).message
-            if isinstance(message, RegisterBrokerRecord):
-                self._registration_offsets[message.broker_id] = offset
+        self.loader.take_image()
+        if self.loader.last_offset + 1 < end:
+            trimmed = self.loader.last_offset + 1 < reader.start_offset
+            base = choose_base(reader, end - 1, from_snapshot=trimmed or None)
+            extend(self.loader, reader, end - 1, base=base)
 
     def bootstrap(self) -> BootstrapMetadata:
         """The bootstrap records stored by `format`; without them, those of the current release."""
@@ -87,15 +106,8 @@ class FollowedLog:
     def take_over(
         self, config: ControllerConfig, epoch: int, *, clock: Clock, draws: random.Random
     ) -> ActiveController:
-        """Return the state of a controller that has claimed `epoch`, at the end of the replayed log.
-
-        A registration before the snapshot at which the replay began counts as that snapshot's last offset.
-        """
-
-        def registered_at(broker: int) -> int:
-            return self._registration_offsets.get(broker, self._base_offset)
-
-        return take_over(self.loader, registered_at, config, epoch, clock=clock, draws=draws)
+        """Return the state of a controller that has claimed `epoch`, at the end of the replayed log."""
+        return take_over(self.loader, self.loader.registered_at, config, epoch, clock=clock, draws=draws)
 
 
 def take_over(

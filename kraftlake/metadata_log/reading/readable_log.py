@@ -297,7 +297,7 @@ class ReadableLog:
         if low > high:
             return
         base = low
-        if low > self.start_offset:
+        if low > self.start_offset and not any(span.low == span.first_batch == low for span in self._spans(low, low)):
             base = self.rows(low, low, ["batch"]).column("batch")[0].as_py()
         held: pa.Table | None = None
         for table in self._scan(base, high, schema):
@@ -309,7 +309,7 @@ class ReadableLog:
                 held = held.slice(last_begins)
         assert held is not None
         last = held.column("batch")[0].as_py()
-        while (limit := self._may_go_on_to(last, high)) > high:
+        while high < self.end_offset - 1 and (limit := self._may_go_on_to(last, high)) > high:
             upto = min(high + _LOOK_AHEAD_ROWS, limit)
             more = self.rows(high + 1, upto, schema.names)
             same = more.filter(pc.equal(more.column("batch"), last))

@@ -135,9 +135,10 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
         else:
             self.seen_record = True
         for at, effective in self.take_record(message, offset, (offset, message)):
-            self._replay_or_skip(at, effective)
+            self.replay_or_skip(at, effective)
 
-    def _replay_or_skip(self, offset: int, message: AnyMessage) -> None:
+    def replay_or_skip(self, offset: int, message: AnyMessage) -> None:
+        """Replay a record of the log or of a snapshot; a lenient loader leaves out a faulty one."""
         try:
             self.delta.replay(message, offset)
         except RECORD_FAULTS as error:
@@ -208,7 +209,7 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
             offset = values.base_offset + index
             message = self._decoded(offset, values.value(index))
             if message is not None:
-                self._replay_or_skip(offset, message)
+                self.replay_or_skip(offset, message)
         return stop
 
     def load_snapshot(
@@ -247,7 +248,7 @@ class MetadataBatchLoader(LogPosition[tuple[int, AnyMessage]]):
             for offset in range(max(first, batch.base_offset), batch.last_offset + 1):
                 value = batch.values[offset - batch.base_offset]
                 if not self.delta.replay_value(value) and (message := self._decoded(offset, value)) is not None:
-                    self._replay_or_skip(offset, message)
+                    self.replay_or_skip(offset, message)
 
     def flush(self) -> None:
         """Publish the gathered records, unless there are none or a transaction is open (maybeFlushBatches)."""

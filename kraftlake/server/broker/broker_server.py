@@ -29,10 +29,11 @@ from kraftlake.server.broker.serving.producer_ids import ProducerIdManager, allo
 from kraftlake.server.quotas.quota_managers import QuotaManagers
 from kraftlake.server.quotas.quota_metrics import register_broker_quotas
 from kraftlake.server.requests.authorization import Authorization
-from kraftlake.server.requests.dispatcher import Dispatcher, NodeFeatures
+from kraftlake.server.requests.dispatcher import Dispatcher
 from kraftlake.server.requests.listener import RequestListener, end_points
 from kraftlake.server.requests.login_users import LoginUsers
 from kraftlake.server.requests.tokens import SECRET_KEY
+from kraftlake.server.requests.versions_answers import NodeFeatures
 
 _FORWARDING_MS: Final = 60_000
 """The maximum time a client's request waits for an active controller. Source: kafka.server.BrokerServer."""

@@ -13,7 +13,7 @@ from kraftlake.image.features_image import KRAFT_VERSION, METADATA_VERSION
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replay.loader.manifest import LeaderAndEpoch, LoaderManifest
 from kraftlake.replay.loader.metadata_publisher import MetadataPublisher
-from kraftlake.server.requests.dispatcher import NodeFeatures
+from kraftlake.server.requests.versions_answers import NodeFeatures
 
 NOBODY: Final = -1
 

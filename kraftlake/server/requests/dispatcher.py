@@ -5,7 +5,6 @@ Source: kafka.server.KafkaApis, kafka.server.ControllerApis, org.apache.kafka.co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
@@ -17,7 +16,6 @@ import attrs
 from kio.static.constants import EntityType
 
 from kraftlake.controller.errors import ControllerApiError
-from kraftlake.image.endpoint import VersionRange
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import MessageScan
 from kraftlake.protocol.node_client import REQUEST_HEADER
@@ -27,34 +25,27 @@ from kraftlake.server.quotas.request_throttle import RequestThrottle
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.held_memory import HeldMemory, HeldShare
 from kraftlake.server.requests.messages import (
-    AT_ONCE,
     UNREADABLE,
     api_of,
-    encoded,
     encoded_answer,
     entity,
-    of_version,
-    request_in,
     response_in,
     scan_of,
     scanned_request_in,
     versions_of,
 )
+from kraftlake.server.requests.versions_answers import API_VERSIONS, NodeFeatures, VersionsAnswers
 
 Respond: TypeAlias = Callable[[bytes | None], None]
 """Takes a request's answer once, from any thread: b"" if the client expects none, None to close the connection."""
 
 NO_ANSWER: Final = b""
 ANONYMOUS: Final = "User:ANONYMOUS"
-_API_VERSIONS: Final = "api_versions"
-_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _HELD_MAX_BYTES: Final = 256 * 1024 * 1024
 _ELEMENT_BYTES: Final = 1024
 """The maximum memory of a list's element, from the reading of its request to the answer."""
 _WITHOUT_REASON: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT})
 """The errors without a message for the client, as in Kafka."""
-_ZERO_IS_A_LEVEL: Final = 4
-"""The first version of ApiVersions in which a client accepts 0 as a level (KIP-1022)."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -161,29 +152,12 @@ class Handler:
     is_exempt: bool = False
 
 
-@attrs.frozen(kw_only=True)
-class NodeFeatures:
-    """The features in an ApiVersions response: the levels that the node supports, and the finalized levels."""
-
-    supported: Mapping[str, VersionRange] = attrs.field(factory=dict)
-    finalized: Mapping[str, int] = attrs.field(factory=dict)
-    epoch: int = -1
-    """The offset of the image with the finalized levels; −1 while unknown."""
-
-
-def _names_software(asked: Any) -> bool:
-    """Whether an ApiVersions request names the client software as Kafka requires (KIP-511); old versions don't."""
-    names = (getattr(asked, "client_software_name", "0"), getattr(asked, "client_software_version", "0"))
-    return all(_SOFTWARE.fullmatch(name) for name in names)
-
-
 class Dispatcher:
     """Decodes requests and dispatches them: ApiVersions to itself, and each other API to its handler.
 
-    A request of another API or version closes the connection, as in Kafka; an unknown version of ApiVersions is
-    answered in version 0 with UNSUPPORTED_VERSION, and the versions of ApiVersions alone. `features` are part of the
-    answer to ApiVersions. `tell` gets a request's errors: a fault of its handler is answered with UNKNOWN_SERVER_ERROR,
-    and the connection continues; malformed bytes close it. `quotas` are those of the clients.
+    A request of another API or version closes the connection, as in Kafka, but for ApiVersions: see `VersionsAnswers`.
+    `features` are part of the answer to ApiVersions. `tell` gets a request's errors: a fault of its handler is answered
+    with UNKNOWN_SERVER_ERROR, and the connection continues; malformed bytes close it. `quotas` are the clients'.
     """
 
     def __init__(
@@ -196,7 +170,7 @@ class Dispatcher:
     ) -> None:
         self._handlers = dict(handlers)
         self._served = {name: handler.versions or versions_of(name) for name, handler in handlers.items()}
-        self._features = features
+        self._versions = VersionsAnswers(self._served, features)
         self._quotas = quotas
         self._tell = tell
         self.held = HeldMemory(_HELD_MAX_BYTES)
@@ -256,10 +230,9 @@ class Dispatcher:
         start = REQUEST_HEADER.size
         client_id = None if length < 0 else frame[start : start + length].decode(errors="replace")
         throttle = self._throttle(name, peer, client_id)
-        if name == _API_VERSIONS:
-            answer = self._api_versions(frame, version)
-            answer = answer if throttle is None else throttle.throttled(answer)
-            respond(encoded(correlation, answer, flexible_header=False))  # in every version
+        if name == API_VERSIONS:
+            asked = scanned_request_in(frame, scan)
+            respond(self._versions.encoded(version, asked, correlation, throttle))
             return None
         if name is None or version not in self._served.get(name, ()):
             respond(None)
@@ -285,41 +258,4 @@ class Dispatcher:
         is_exempt = name in self._handlers and self._handlers[name].is_exempt
         return RequestThrottle(
             quotas, principal=peer.principal, client_id=client_id or "", mute=peer.mute, is_exempt=is_exempt
-        )
-
-    def _api_versions(self, frame: bytes, version: int) -> Any:
-        """Return the answer to ApiVersions, with the served APIs (KIP-511)."""
-        is_known = version in versions_of(_API_VERSIONS)
-        response = entity(_API_VERSIONS, version if is_known else 0, EntityType.response)
-        module = import_module(response.__module__)
-        if is_known and not _names_software(request_in(frame)):
-            return of_version(response, error_code=ErrorCode.INVALID_REQUEST, api_keys=(), throttle_time=AT_ONCE)
-        served = {**(self._served if is_known else {}), _API_VERSIONS: versions_of(_API_VERSIONS)}
-        keys = {
-            name: int(entity(name, versions[0], EntityType.request).__api_key__) for name, versions in served.items()
-        }
-        more: dict[str, Any] = {}
-        if hasattr(module, "SupportedFeatureKey"):
-            features = self._features()
-            more = {
-                "supported_features": tuple(
-                    module.SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
-                    for name, levels in features.supported.items()
-                    if version >= _ZERO_IS_A_LEVEL or levels.min > 0
-                ),
-                "finalized_features": tuple(
-                    module.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-                    for name, level in features.finalized.items()
-                ),
-                "finalized_features_epoch": features.epoch,
-            }
-        return of_version(
-            response,
-            error_code=ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION,
-            api_keys=tuple(
-                module.ApiVersion(api_key=keys[name], min_version=served[name][0], max_version=served[name][-1])
-                for name in sorted(served, key=keys.__getitem__)
-            ),
-            throttle_time=AT_ONCE,
-            **more,
         )

@@ -24,7 +24,7 @@ from kraftlake.protocol.message_scan import MessageScan, end_of_message, read_me
 from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.records.varint import MalformedError
 
-_CORRELATION: Final = struct.Struct(">i")
+CORRELATION: Final = struct.Struct(">i")
 _MANY_ELEMENTS: Final = 100_000
 UNREADABLE: Final = (SerialError, ValueError, TypeError, LookupError, OverflowError, struct.error, MalformedError)
 """Exceptions raised for bytes that are no request."""
@@ -87,7 +87,7 @@ def _body_of(frame: bytes) -> tuple[Any, int]:
 def response_in(frame: bytes, answer: bytes) -> Any:
     """Decode the answer to a known request into kio's class. Raises as `request_in`."""
     response = _response_of(frame)
-    position = _after_tags(answer, _CORRELATION.size) if response.__flexible__ else _CORRELATION.size
+    position = _after_tags(answer, CORRELATION.size) if response.__flexible__ else CORRELATION.size
     return read_message(response, answer, position)[0]
 
 
@@ -123,7 +123,7 @@ def _after_tags(frame: bytes, position: int) -> int:
 def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:
     """Encode a response after its header."""
     buffer = io.BytesIO()
-    buffer.write(_CORRELATION.pack(correlation) + (b"\0" if flexible_header else b""))
+    buffer.write(CORRELATION.pack(correlation) + (b"\0" if flexible_header else b""))
     entity_writer(type(response))(buffer, response)
     return buffer.getvalue()
 

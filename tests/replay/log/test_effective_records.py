@@ -28,7 +28,7 @@ class Effects(MetadataBatchLoader):
         self.seen: list[tuple[int, int, object]] = []
         self.standing = -1
 
-    def _replay_or_skip(self, offset: int, message: object) -> None:  # type: ignore[override]
+    def replay_or_skip(self, offset: int, message: object) -> None:  # type: ignore[override]
         self.seen.append((offset, self.standing, message))
 
 

@@ -18,8 +18,9 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import MOST_ELEMENTS
 from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.records.varint import uvarint
-from kraftlake.server.requests.dispatcher import Dispatcher, Handler, NodeFeatures, Peer, Request
+from kraftlake.server.requests.dispatcher import Dispatcher, Handler, Peer, Request
 from kraftlake.server.requests.messages import entity, response_in
+from kraftlake.server.requests.versions_answers import NodeFeatures
 from tests.memory import peak_memory
 
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")

@@ -73,6 +73,13 @@ _UPGRADE = (
     "`metadata_version_too_high`, `zookeeper_broker`, `zookeeper_migration`, `unsupported_feature`, `refused_config`, "
     "`dropped_config`; `record` is null where the log has none."
 )
+_SPEC = (
+    "The object of `verify` with `spec`: whether all `properties` hold from `fromOffset` to `toOffset`, why what "
+    "follows was not judged (`stopped`, null for nothing), on how many states or records each was `judged`, and since "
+    "which metadata.version. Of `violations` each has its `property`, the `offset` and type (`record`) of the record "
+    "at fault, the `effectiveOffset` at which it counts, the `thing` that violates it, a `sentence`, and `knownBug`, "
+    "the name of a known bug of Kafka, null for none; `moreViolations` counts those beyond a thousand."
+)
 _REMOVAL = (
     "One object: the `replicas` of the broker, how many it `leads`, those of `internal` topics, their number by "
     "directory; the partitions that its loss takes `offline` or `underMinIsr`; the `moves` with all replicas of each "
@@ -104,6 +111,7 @@ COMMANDS = (
     ("quorum DIRECTORY…", "quorum L", "One object: the nodes, and whether they can elect a leader."),
     ("what-if SOURCE", "what-if L --at-offset 401 --lose-broker 3", _WHAT_IF),
     ("verify SOURCE", "verify L", "One object: what was checked, and the problems."),
+    ("verify SOURCE --spec", "verify L --spec", _SPEC),
     ("removal-check SOURCE", "removal-check L --broker 3 --at-offset 4592", _REMOVAL),
     ("upgrade-check SOURCE", "upgrade-check L --metadata-version 34", _UPGRADE),
     ("ls SOURCE PATH", "ls L /image/topics/byName --at-offset 458", "A line for each node."),

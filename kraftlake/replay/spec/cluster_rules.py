@@ -11,6 +11,7 @@ from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.partition_health import MIN_ISR
 from kraftlake.records.metadata_records import ConfigRecord, ProducerIdsRecord, RegisterBrokerRecord
 from kraftlake.replay.log.other_records import OtherChange
+from kraftlake.replay.spec.known_bugs import EPOCH_OF_SAME_PROCESS, KnownBug
 from kraftlake.runtime.words import in_words
 
 BLOCK_SIZE = 1_000
@@ -18,11 +19,12 @@ BLOCK_SIZE = 1_000
 
 
 class ClusterRuling(NamedTuple):
-    """A property that was judged on a thing: what violates it, None for nothing."""
+    """A property that was judged on a thing: what violates it, None for nothing, and the bug that it may show."""
 
     name: str
     thing: str
     fault: str | None
+    bug: KnownBug | None = None
 
 
 def change_rulings(change: OtherChange, first_offset: int) -> Iterator[ClusterRuling]:
@@ -83,14 +85,15 @@ def _registration(
 ) -> Iterator[ClusterRuling]:
     thing, known = f"broker {record.broker_id}", before.cluster.brokers.get(record.broker_id)
     is_new = known is None or known.incarnation_id != record.incarnation_id
-    fault = None
+    fault, bug = None, None
     if known is not None and not is_new:
         fault = f"its epoch is {record.broker_epoch}, not {known.epoch}" if record.broker_epoch != known.epoch else None
+        bug = EPOCH_OF_SAME_PROCESS if first_offset <= record.broker_epoch <= offset else None
     elif not first_offset <= record.broker_epoch <= offset:
         fault = f"its epoch is {record.broker_epoch}, and its batch has offsets {first_offset} to {offset}"
     elif known is not None and record.broker_epoch <= known.epoch:
         fault = f"its epoch is {record.broker_epoch}, after {known.epoch}"
-    yield ClusterRuling("broker_epoch_is_offset", thing, fault)
+    yield ClusterRuling("broker_epoch_is_offset", thing, fault, bug)
     if is_new and not record.is_migrating_zk_broker:
         fault = None if record.fenced else f"incarnation {record.incarnation_id} is in service from its first record on"
         yield ClusterRuling("broker_starts_fenced", thing, fault)

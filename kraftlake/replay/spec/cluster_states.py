@@ -11,10 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from kraftlake.image.broker_partitions import min_insync_replicas
 from kraftlake.image.broker_registration import BrokerRegistration
+from kraftlake.image.configurations_image import BROKER_RESOURCE, ConfigResource
 from kraftlake.image.features_image import FeaturesImage
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.image.partition_health import MIN_ISR
+from kraftlake.records.metadata_records import RegisterBrokerRecord
 from kraftlake.replay.log.other_records import OtherChange
+
+_CLUSTER = ConfigResource(BROKER_RESOURCE, "")
 
 
 def level_of(features: FeaturesImage) -> int:
@@ -39,9 +45,11 @@ class ClusterStates:
     ) -> None:
         self.changes = changes
         self._resumed_before = resumed
-        self._firsts = [-1, *(change.delta for change in changes)]
+        self._deltas = [change.delta for change in changes]
+        self._firsts = [-1, *self._deltas]
         self._images = [before, *(change.image for change in changes)]
         self._features = [(-1, before.features)]
+        self._min_isr: dict[tuple[int, str], int | None] = {}
         self._brokers: dict[int, tuple[list[int], list[BrokerRegistration | None]]] = {}
         for change in changes:
             if change.change.features_delta is not None:
@@ -55,6 +63,22 @@ class ClusterStates:
     def image(self, delta: int) -> MetadataImage:
         """The image after a delta."""
         return self._images[bisect.bisect_right(self._firsts, delta) - 1]
+
+    def min_isr(self, topic: str, delta: int) -> int | None:
+        """`min.insync.replicas` of a topic after a delta, None where the log does not say: property files may."""
+        place = bisect.bisect_right(self._firsts, delta) - 1
+        if (place, topic) not in self._min_isr:
+            image = self._images[place]
+            known = MIN_ISR in image.configs.config_map(_CLUSTER)
+            self._min_isr[place, topic] = min_insync_replicas(image, topic) if known else None
+        return self._min_isr[place, topic]
+
+    def registered(self, delta: int) -> set[int]:
+        """The brokers that a delta registers."""
+        first = bisect.bisect_left(self._deltas, delta)
+        changes = self.changes[first : bisect.bisect_right(self._deltas, delta)]
+        messages = (message for change in changes for message in change.messages)
+        return {message.broker_id for message in messages if isinstance(message, RegisterBrokerRecord)}
 
     @property
     def lowest_level(self) -> int:

@@ -25,7 +25,7 @@ from kraftlake.replay.reading.chunks import chunks_of
 from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.replay.reading.progress import Progress, with_progress
 from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot
-from kraftlake.replay.spec import cluster_rules, partition_rules, service_rules
+from kraftlake.replay.spec import cluster_rules, elr_rules, partition_rules, service_rules
 from kraftlake.replay.spec.cluster_states import ClusterStates, level_of
 from kraftlake.replay.spec.known_bugs import KnownBug
 from kraftlake.replay.spec.partition_rules import Ruling
@@ -103,7 +103,7 @@ class _Chunk:
 
     def judge(self, replay: LogReplay, *, was_open: bool) -> None:
         self._judge_records()
-        self._judge_changes(self._chunk.partitions)
+        self._judge_changes(self._chunk.partitions, replay)
         self._judge_cluster()
         for operation, change in self._moments(was_open=was_open):
             self._judge_all(replay, operation, change)
@@ -120,7 +120,7 @@ class _Chunk:
     def _elr_on(self, deltas: Any) -> Any:
         return self._cluster.each(deltas, lambda features: features.is_elr_enabled).astype(np.bool_)
 
-    def _judge_changes(self, changes: PartitionChanges) -> None:
+    def _judge_changes(self, changes: PartitionChanges, replay: LogReplay) -> None:
         there = changes.take(np.flatnonzero(changes.flags & HAS))
         if not len(there):
             return
@@ -132,6 +132,15 @@ class _Chunk:
         cleared = np.isin(there.offsets, records.effective[records.kinds == CLEAR_ELR])
         for ruling in partition_rules.change_rulings(before, after, had, elr_on, cleared):
             self._rule(ruling, after, there.deltas, there.offsets, before)
+
+        def first_replicas(topic: int, delta: int) -> int:
+            states = self._states_at(replay, int(self._operations[delta]))
+            first = np.flatnonzero((states.topics == topic) & (states.partitions == 0))
+            return int(states.sizes("replicas")[first].max(initial=0))
+
+        where = elr_on & had & ~cleared
+        ruling = elr_rules.elr_ruling(self._cluster, (before, after), where, there.deltas, first_replicas)
+        self._rule(ruling, after, there.deltas, there.offsets, before)
         operations = self._operations[changes.deltas]
         count = len(self._chunk.boundaries)
         repeated = changes.repeated or bool((operations != changes.deltas).any())
@@ -219,15 +228,16 @@ class _Chunk:
             self._add(ruling.name, place, offset, name, sentence, bug=bug)
 
     def _rule_cluster(self, ruling: cluster_rules.ClusterRuling, change: OtherChange) -> None:
-        one = PROPERTIES[ruling.name]
-        if level_of(change.image.features) < one.since.level:
+        one, level = PROPERTIES[ruling.name], level_of(change.image.features)
+        if level < one.since.level:
             return
         self._judgement.count(ruling.name, 1)
         if ruling.fault is not None:
             record = type_of(change.messages[-1]) if change.messages else "REMOVE_TOPIC_RECORD"
             place = Place(change.offset, record)
             sentence = f"{one.meaning}; {ruling.fault}"
-            self._add(ruling.name, place, change.offset, ruling.thing, sentence)
+            bug = ruling.bug if ruling.bug is not None and ruling.bug.shows_at(level) else None
+            self._add(ruling.name, place, change.offset, ruling.thing, sentence, bug=bug)
 
     def _add(
         self, name: str, place: Place, effective: int, thing: str, sentence: str, *, bug: KnownBug | None = None

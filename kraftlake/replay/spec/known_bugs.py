@@ -62,11 +62,45 @@ REPLACED_REASSIGNMENT_ADDS: Final = KnownBug(
     since="3.3.0",
     properties=("reassignment_among_replicas",),
 )
+NOBODY_LAST_KNOWN: Final = KnownBug(
+    name="PartitionChangeBuilder.maybeUpdateLastKnownLeader",
+    words="a partition without a leader gets -1 for its last known leader",
+    since="4.0.0",
+    properties=("last_known_leader",),
+)
+ELR_LOST_BY_DIRECTORIES: Final = KnownBug(
+    name="apache/kafka#20716",
+    words="an assignment of replicas to log directories deletes the ELR",
+    since="4.0.0",
+    mended="4.3.0",
+    until=from_feature_level(30),
+    change="apache/kafka#20716",
+    properties=("elr_keeps_members",),
+)
+CANCELLED_TO_FENCED: Final = KnownBug(
+    name="PartitionReassignmentRevert",
+    words="the cancellation of a reassignment that leaves no ISR puts the first replica into it, even a fenced one",
+    since="3.3.0",
+    properties=("isr_joins_in_service",),
+)
+EPOCH_OF_SAME_PROCESS: Final = KnownBug(
+    name="KAFKA-16952",
+    words="a process that registers again gets a new broker epoch",
+    since="3.3.0",
+    mended="3.9.0",
+    until=from_feature_level(21),
+    change="apache/kafka#16333",
+    properties=("broker_epoch_is_offset",),
+)
 
 KNOWN_BUGS: Final = (
+    EPOCH_OF_SAME_PROCESS,
+    ELR_LOST_BY_DIRECTORIES,
+    NOBODY_LAST_KNOWN,
     LAST_KNOWN_LEADER_FENCED,
     ELR_KEEPS_REMOVED_REPLICA,
     UNFENCED_IN_SHUTDOWN,
     REPLACED_REASSIGNMENT_ADDS,
+    CANCELLED_TO_FENCED,
 )
 """All of them; `traces.py` says how each shows."""

@@ -53,7 +53,9 @@ def change_rulings(
     known, old_known = after.sizes("last_known_elr"), before.sizes("last_known_elr")
     yield Ruling("isr_not_empty", ~elr_on, ~isr.any & (~had | old_isr.any))
     yield Ruling("elr_from_isr", elr_on & elr.any & had, elr.without(old_elr).without(old_isr).any)
-    yield Ruling("last_known_leader", elr_on, (known > 1) | (led & (known > 0) & (~was_led | (old_known == 0))))
+    stays = led & (known > 0) & (~was_led | (old_known == 0))
+    nobody = after.has("last_known_elr", np.full(len(after), NO_LEADER))
+    yield Ruling("last_known_leader", elr_on, (known > 1) | stays | nobody)
     lost_all = elr_on & had & ~cleared & ~isr.any & ~elr.any
     yield Ruling("min_isr_recovery_quorum", lost_all, (known == 0) & (was_led | (old_known > 0)))
 

@@ -70,6 +70,13 @@ PROPERTIES: Final = {
             with_elr=True,
         ),
         Property(
+            name="elr_keeps_members",
+            meaning="below min.insync.replicas nobody leaves both ISR and ELR, but by a restart out of order or an "
+            "unclean election",
+            source="KIP-966, UpdateElr (kip_966_functions.tla)",
+            with_elr=True,
+        ),
+        Property(
             name="isr_not_empty",
             meaning="the ISR is empty only with eligible leader replicas",
             source="KIP-966, Proposed Changes; PartitionChangeBuilder.build",
@@ -82,7 +89,7 @@ PROPERTIES: Final = {
         ),
         Property(
             name="last_known_leader",
-            meaning="the last known ELR has at most one member, and none while there is a leader",
+            meaning="the last known ELR has at most one member, a broker, and none while there is a leader",
             source="KIP-966, Balanced recovery; PartitionChangeBuilder.maybeUpdateLastKnownLeader",
             with_elr=True,
         ),

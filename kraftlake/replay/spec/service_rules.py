@@ -7,18 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from kraftlake.image.broker_partitions import min_insync_replicas
-from kraftlake.image.configurations_image import BROKER_RESOURCE, ConfigResource
-from kraftlake.image.metadata_image import MetadataImage
-from kraftlake.image.partition_health import MIN_ISR
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.records.uuid import Uuid
 from kraftlake.replay.log.broker_lists import BrokerLists
 from kraftlake.replay.spec.cluster_states import ClusterStates, in_service
 from kraftlake.replay.spec.partition_rules import Ruling
 from kraftlake.replay.spec.partition_states import PartitionStates
-
-_CLUSTER = ConfigResource(BROKER_RESOURCE, "")
 
 
 def service_rulings(cluster: ClusterStates, after: PartitionStates, deltas: Any, elr_on: Any) -> Iterator[Ruling]:
@@ -33,12 +27,9 @@ def service_rulings(cluster: ClusterStates, after: PartitionStates, deltas: Any,
     yield Ruling("leader_where_eligible", after.leaders == NO_LEADER, eligible)
     with_elr = np.flatnonzero(elr_on & after.list_of("elr").any)
     judged, violated = np.zeros(len(after), np.bool_), np.zeros(len(after), np.bool_)
-    sizes, known = isr.lengths[with_elr].tolist(), dict[tuple[int, int], int | None]()
-    for row, size, delta in zip(with_elr.tolist(), sizes, deltas[with_elr].tolist(), strict=True):
-        image, topic = cluster.image(delta), int(after.topics[row])
-        if (id(image), topic) not in known:
-            known[id(image), topic] = _min_isr(image, after.names.topics[topic].as_py())
-        least = known[id(image), topic]
+    sizes, topics = isr.lengths[with_elr].tolist(), after.topics[with_elr].tolist()
+    for row, size, topic, delta in zip(with_elr.tolist(), sizes, topics, deltas[with_elr].tolist(), strict=True):
+        least = cluster.min_isr(after.names.topics[topic].as_py(), delta)
         judged[row], violated[row] = least is not None, least is not None and size >= least
     yield Ruling("elr_only_below_min_isr", judged, violated)
 
@@ -102,10 +93,3 @@ def _rows_with(lists: BrokerLists, members: Any) -> Any:
     found = np.zeros(len(lists), np.bool_)
     found[np.repeat(np.arange(len(lists)), lists.lengths)[members]] = True
     return found
-
-
-def _min_isr(image: MetadataImage, topic: str) -> int | None:
-    """`min.insync.replicas` of a topic, None where the log does not say it: brokers' property files may."""
-    if MIN_ISR not in image.configs.config_map(_CLUSTER):
-        return None
-    return min_insync_replicas(image, topic)

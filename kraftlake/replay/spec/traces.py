@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.replay.spec.cluster_states import ClusterStates, level_of
 from kraftlake.replay.spec.known_bugs import (
+    CANCELLED_TO_FENCED,
     ELR_KEEPS_REMOVED_REPLICA,
+    ELR_LOST_BY_DIRECTORIES,
     LAST_KNOWN_LEADER_FENCED,
+    NOBODY_LAST_KNOWN,
     REPLACED_REASSIGNMENT_ADDS,
     UNFENCED_IN_SHUTDOWN,
     KnownBug,
@@ -26,11 +32,13 @@ def bug_of(
     if name in LAST_KNOWN_LEADER_FENCED.properties:
         if LAST_KNOWN_LEADER_FENCED.shows_at(level) and _led_by_last_known(before, after):
             return LAST_KNOWN_LEADER_FENCED
-        return UNFENCED_IN_SHUTDOWN if _led_by_resumed(name, cluster, before, after, deltas) else None
-    if name in ELR_KEEPS_REMOVED_REPLICA.properties and before is not None:
-        return ELR_KEEPS_REMOVED_REPLICA if _keeps_removed(before, after) else None
-    if name in REPLACED_REASSIGNMENT_ADDS.properties and before is not None:
-        return REPLACED_REASSIGNMENT_ADDS if _keeps_adding(before, after) else None
+        if _led_by_resumed(name, cluster, before, after, deltas):
+            return UNFENCED_IN_SHUTDOWN
+    if before is None:
+        return None
+    for bug, shows in _OF_CHANGES.items():
+        if name in bug.properties and bug.shows_at(level) and shows(before, after):
+            return bug
     return None
 
 
@@ -73,3 +81,33 @@ def _keeps_adding(before: PartitionStates, after: PartitionStates) -> bool:
     """Whether a reassignment has kept what the one before it adds, all of which are replicas."""
     adding, removing = _members(after, "adding_replicas"), _members(after, "removing_replicas")
     return adding == _members(before, "adding_replicas") and adding | removing <= _members(after, "replicas")
+
+
+def _assigns_directories(before: PartitionStates, after: PartitionStates) -> bool:
+    """Whether directories change, the ISR and the replicas do not, and no ELR is left."""
+    same = ("isr", "replicas", "adding_replicas", "removing_replicas")
+    kept = all(_members(before, name) == _members(after, name) for name in same)
+    return kept and _members(before, "directories") != _members(after, "directories") and not _members(after, "elr")
+
+
+def _had_no_leader(before: PartitionStates, after: PartitionStates) -> bool:
+    """Whether nobody led the partition, and does not now."""
+    is_nobody = _members(after, "last_known_elr") == {NO_LEADER}
+    return is_nobody and before.leaders[0] == after.leaders[0] == NO_LEADER
+
+
+def _cancelled(before: PartitionStates, after: PartitionStates) -> bool:
+    """Whether a reassignment is cancelled whose ISR is of added replicas, and nobody leads what is left."""
+    adding, replicas = _members(before, "adding_replicas"), after.list_of("replicas").members.tolist()
+    is_cancelled = bool(adding) and not adding & {*replicas} and _members(before, "isr") <= adding
+    return is_cancelled and after.list_of("isr").members.tolist() == replicas[:1] and after.leaders[0] == NO_LEADER
+
+
+_OF_CHANGES: Final[dict[KnownBug, Callable[[PartitionStates, PartitionStates], bool]]] = {
+    ELR_KEEPS_REMOVED_REPLICA: _keeps_removed,
+    REPLACED_REASSIGNMENT_ADDS: _keeps_adding,
+    ELR_LOST_BY_DIRECTORIES: _assigns_directories,
+    NOBODY_LAST_KNOWN: _had_no_leader,
+    CANCELLED_TO_FENCED: _cancelled,
+}
+"""The bugs that a partition's states before and after show."""

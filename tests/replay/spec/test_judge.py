@@ -112,11 +112,12 @@ PLANTS: dict[str, Plant] = {
     "elr_outside_isr": planted(changed(isr=(1,), eligible_leader_replicas=(1,))),
     "elr_only_below_min_isr": planted(changed(isr=(1, 2), eligible_leader_replicas=(3,))),
     "elr_from_isr": planted(changed(isr=(1, 2)), changed(isr=(1,), eligible_leader_replicas=(3,))),
+    "elr_keeps_members": planted(changed(isr=(1,), eligible_leader_replicas=(2,))),
     "isr_not_empty": planted(changed(isr=(), leader=-1), cluster=lambda: cluster_at(elr=False)),
     "min_isr_recovery_quorum": planted(changed(isr=(), leader=-1)),
     "last_known_leader": planted(changed(last_known_elr=(1,))),
     "leader_in_isr": planted(changed(isr=(2, 3))),
-    "leader_change_is_clean": planted(changed(isr=(1,)), changed(isr=(2,), leader=2)),
+    "leader_change_is_clean": planted(changed(isr=(1, 2)), changed(isr=(3,), leader=3)),
     "leader_in_service": planted(changed(isr=(2,), leader=2), cluster=lambda: fenced_2(cluster_at())),
     "leader_directory_online": planted(
         changed(leader=2, directories=(directory(1), directory(2, 7), directory(3))),
@@ -130,7 +131,8 @@ PLANTS: dict[str, Plant] = {
     ),
     "recovering_isr": planted(changed(leader_recovery_state=1)),
     "recovered_by_leader": planted(
-        changed(isr=(1,), leader_recovery_state=1), changed(isr=(2,), leader=2, leader_recovery_state=0)
+        changed(isr=(1,), eligible_leader_replicas=(2, 3), leader_recovery_state=1),
+        changed(isr=(2,), leader=2, leader_recovery_state=0),
     ),
     "partition_epoch_rises": planted(changed(isr=(1, 2)), lambda cluster: again(cluster, partition_epoch=0)),
     "leader_epoch_rises": planted(changed(leader=2), lambda cluster: again(cluster, leader_epoch=0)),

@@ -6,19 +6,26 @@ from collections.abc import Sequence
 
 import pytest
 
+from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, incremental_alter_configs
 from kraftlake.controller.replication.alter_partition import IsrChange, alter_partition
+from kraftlake.controller.replication.elections import maybe_elect_unclean_leaders
 from kraftlake.controller.replication.reassignments import alter_partition_reassignments
+from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.replay.spec.known_bugs import (
+    CANCELLED_TO_FENCED,
     ELR_KEEPS_REMOVED_REPLICA,
+    ELR_LOST_BY_DIRECTORIES,
+    EPOCH_OF_SAME_PROCESS,
     KNOWN_BUGS,
     LAST_KNOWN_LEADER_FENCED,
+    NOBODY_LAST_KNOWN,
     REPLACED_REASSIGNMENT_ADDS,
     UNFENCED_IN_SHUTDOWN,
     KnownBug,
 )
 from kraftlake.replay.spec.properties import PROPERTIES
-from tests.controller.controlled_cluster import ControlledCluster
-from tests.replay.spec.test_judge import add, change, cluster_at, judged
+from tests.controller.controlled_cluster import ControlledCluster, directory
+from tests.replay.spec.test_judge import add, change, cluster_at, judged, registration
 
 ONE = ("orders", 0)
 
@@ -42,6 +49,11 @@ def propose(cluster: ControlledCluster, *isr: int) -> None:
 
 def reassign(cluster: ControlledCluster, replicas: Sequence[int] | None) -> None:
     cluster.run(lambda state: alter_partition_reassignments(state, [(ONE, replicas)]))
+
+
+def configure(cluster: ControlledCluster, name: str, value: str) -> None:
+    changes = {ConfigResource(2, "orders"): {name: ConfigOperation(OpType.SET, value)}}
+    cluster.run(lambda state: incremental_alter_configs(state, changes))
 
 
 def test_bugs_violate_known_properties_and_say_when_they_were_mended() -> None:
@@ -152,3 +164,56 @@ def test_a_replica_that_a_reassignment_adds_and_removes_at_once_is_no_known_bug(
     reassign(cluster, (1, 4))
     add(cluster, change(cluster, adding_replicas=(3, 4)))
     assert bugs(cluster) == {"reassignment_among_replicas": None}
+
+
+def test_a_replica_that_restarts_out_of_order_or_is_voted_out_uncleanly_may_leave_the_elr() -> None:
+    cluster = cluster_at()
+    for broker in (3, 2, 1):
+        cluster.heartbeat(broker, want_fence=True)
+    assert cluster.partition("orders").elr == (1, 2)
+    cluster.clock.advance(60_000)
+    cluster.register(2, process=1)
+    assert cluster.partition("orders").elr == (1,)
+    configure(cluster, "unclean.leader.election.enable", "true")
+    cluster.heartbeat(2)
+    cluster.run(maybe_elect_unclean_leaders)
+    assert (cluster.partition("orders").isr, cluster.partition("orders").elr) == ((2,), ())
+    assert bugs(cluster) == {}
+
+
+@pytest.mark.parametrize(("level", "traced"), [(29, ELR_LOST_BY_DIRECTORIES), (30, None)])
+def test_an_assignment_to_directories_that_deletes_the_elr_is_a_bug_below_kafka_4_3(
+    level: int, traced: KnownBug | None
+) -> None:
+    cluster = cluster_at(level)
+    for broker in (3, 2):
+        cluster.heartbeat(broker, want_fence=True)
+    moved = (directory(1, 1), directory(2), directory(3))
+    add(cluster, change(cluster, directories=moved, eligible_leader_replicas=()))
+    assert bugs(cluster) == {"elr_keeps_members": traced}
+
+
+@pytest.mark.parametrize(("level", "traced"), [(20, EPOCH_OF_SAME_PROCESS), (21, None)])
+def test_a_new_epoch_of_the_same_process_is_a_bug_below_kafka_3_9(level: int, traced: KnownBug | None) -> None:
+    cluster = cluster_at(level, elr=False)
+    add(cluster, registration(cluster))
+    add(cluster, registration(cluster))
+    assert [(one.name, one.known_bug) for one in judged(cluster.log).violations] == [("broker_epoch_is_offset", traced)]
+    add(cluster, registration(cluster, broker_epoch=3))
+    assert judged(cluster.log).violations[-1].known_bug is None, "3 is no offset of its batch"
+
+
+def test_a_cancelled_reassignment_of_a_partition_that_nobody_may_lead_says_who_is_in_sync_and_led_last() -> None:
+    cluster = cluster_at()
+    reassign(cluster, (1, 2, 4))
+    for broker in (4, 3, 2, 1):
+        cluster.heartbeat(broker, want_fence=True)
+    configure(cluster, "min.insync.replicas", "1")
+    assert (cluster.partition("orders").elr, cluster.partition("orders").last_known_elr) == ((), ())
+    configure(cluster, "unclean.leader.election.enable", "true")
+    reassign(cluster, None)
+    assert cluster.partition("orders").last_known_elr == (-1,)
+    assert cluster.partition("orders").isr == (1,)
+    assert bugs(cluster) == {"last_known_leader": NOBODY_LAST_KNOWN, "isr_joins_in_service": CANCELLED_TO_FENCED}
+    add(cluster, change(cluster, isr=(1, 2)))
+    assert bugs(cluster)["isr_joins_in_service"] is None, "it cancels nothing"

@@ -11,20 +11,8 @@ from pathlib import Path
 import pytest
 
 from kraftlake.metadata_log.storage.location import Location, lake_location
-from tests.metadata_log.lake_model import (
-    FAULTS,
-    LIFE,
-    NO_LOG,
-    Result,
-    Step,
-    World,
-    Writer,
-    after,
-    explore,
-    fault_of,
-    lake_of,
-    steps,
-)
+from tests.metadata_log.lake_model import FAULTS, Result, Step, World, after, steps
+from tests.metadata_log.lake_states import LIFE, explore, fault_of, lake_of, new_lake
 from tests.metadata_log.model_replay import GatedDisk, GatedStore, Replay
 from tests.metadata_log.object_store import BUCKET
 
@@ -50,7 +38,7 @@ def test_a_planted_fault_of_the_protocol_is_found(fault: str) -> None:
 def walk(seed: int, writers: int = 3) -> Iterator[tuple[Step, World, Result]]:
     """The life of a lake and random steps after it, with what the model makes of them."""
     choices = random.Random(seed)
-    world = World(NO_LOG, (Writer(len(LIFE) + STEPS),) * writers)
+    world = new_lake(writers, len(LIFE) + STEPS)
     for turn in range(len(LIFE) + writers * STEPS):
         options = list(steps(world))
         begun = [step for step in options if step.begins is None]
@@ -80,7 +68,7 @@ def outcomes_of_walks(make: Callable[[int], tuple[Location, GatedDisk | GatedSto
                     outcomes[f"{result[0]} {result[1] if result[1:] in (('fenced',), (0,)) else ''}".strip()] += 1
         finally:
             found = replay.end()
-        table = lived[-1][1].log.table
+        table = lived[-1][1].table
         assert (found.start, found.append_only) == (table.start, table.append_only)
         assert found.history[found.start :] == table.history[table.start :]
         assert [*found.files] == [(file.low, file.end) for file in table.files]

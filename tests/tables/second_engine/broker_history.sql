@@ -1,6 +1,6 @@
 -- A RegisterBrokerRecord is the whole state of a broker; the records that follow it change single fields.
 -- Of a BrokerRegistrationChangeRecord 0, no directories and null mean unchanged.
-CREATE TABLE broker_steps AS
+CREATE TABLE broker_records AS
 SELECT
     *,
     count(*) FILTER (whole) OVER (PARTITION BY broker ORDER BY seq) AS life
@@ -35,23 +35,19 @@ FROM (
     FROM effective WHERE unregister_broker_record IS NOT NULL
 );
 
-CREATE TABLE broker_states AS
+CREATE TABLE broker_steps AS
 SELECT
-    seq, "offset", time, broker, gone,
+    seq, "offset", time, broker AS key,
     CASE WHEN NOT gone THEN {
         'broker_epoch': known.broker_epoch,
         'incarnation_id': known.incarnation_id,
         'fenced': fenced,
         'in_controlled_shutdown': in_controlled_shutdown,
         'rack': known.rack,
-        'listeners': list_sort([
-            e.name || '://' || e.host || ':' || e.port
-                || '/' || ['PLAINTEXT', 'SSL', 'SASL_PLAINTEXT', 'SASL_SSL'][e.security_protocol + 1]
-            FOR e IN known.end_points]),
-        'features': list_sort([
-            f.name || '=' || f.min_supported_version || '-' || f.max_supported_version FOR f IN known.features]),
-        'directories': list_sort(directories),
-        'cordoned_directories': list_sort(cordoned_directories)
+        'listeners': listeners_of(known.end_points),
+        'features': levels_of(known.features),
+        'directories': in_order(directories),
+        'cordoned_directories': cordoned_directories
     } END AS state
 FROM (
     SELECT
@@ -61,21 +57,12 @@ FROM (
         last_value(in_controlled_shutdown IGNORE NULLS) OVER life AS in_controlled_shutdown,
         last_value(directories IGNORE NULLS) OVER life AS directories,
         last_value(cordoned_directories IGNORE NULLS) OVER life AS cordoned_directories
-    FROM broker_steps
+    FROM broker_records
     WINDOW life AS (PARTITION BY broker, life ORDER BY seq)
-)
-QUALIFY row_number() OVER (PARTITION BY broker, "offset" ORDER BY seq DESC) = 1;
+);
+
+CREATE TABLE broker_states AS FROM intervals('broker_steps');
 
 CREATE TABLE broker_history AS
-SELECT broker, unnest(state), valid_from_offset, valid_to_offset, valid_from, valid_to
-FROM (
-    SELECT
-        broker, state, "offset" AS valid_from_offset, time AS valid_from,
-        lead("offset") OVER (PARTITION BY broker ORDER BY seq) AS valid_to_offset,
-        lead(time) OVER (PARTITION BY broker ORDER BY seq) AS valid_to
-    FROM (
-        SELECT * FROM broker_states
-        QUALIFY state IS DISTINCT FROM lag(state) OVER (PARTITION BY broker ORDER BY seq)
-    )
-)
-WHERE state IS NOT NULL;
+SELECT * REPLACE (listener_texts(listeners) AS listeners, level_texts(features) AS features)
+FROM (SELECT key AS broker, unnest(state), valid_from_offset, valid_to_offset, valid_from, valid_to FROM broker_states);

@@ -10,12 +10,14 @@ SELECT
 FROM (
     SELECT
         *,
-        max(timestamp) OVER (PARTITION BY batch) AS batch_time,
-        max("offset") OVER (PARTITION BY batch) AS batch_end,
+        max(timestamp) OVER of_batch AS batch_time,
+        max("offset") OVER of_batch AS batch_end,
+        bool_and(type = 'NO_OP_RECORD') OVER of_batch AS only_no_ops,
         CASE WHEN type LIKE '%\_TRANSACTION_RECORD' ESCAPE '\' THEN type END AS mark,
         CASE WHEN type IN ('END_TRANSACTION_RECORD', 'ABORT_TRANSACTION_RECORD')
-            THEN {'type': type, 'at': "offset", 'time': max(timestamp) OVER (PARTITION BY batch)} END AS ended
+            THEN {'type': type, 'at': "offset", 'time': max(timestamp) OVER of_batch} END AS ended
     FROM rows
+    WINDOW of_batch AS (PARTITION BY batch)
 );
 
 CREATE TABLE effective AS
@@ -27,12 +29,14 @@ FROM marked
 WHERE NOT control AND mark IS NULL
     AND (mark_before IS DISTINCT FROM 'BEGIN_TRANSACTION_RECORD' OR mark_after.type = 'END_TRANSACTION_RECORD');
 
--- The last offsets of metadata deltas: a batch ends one unless a transaction is open, and what comes before the begin of
--- a transaction is one.
+-- The metadata deltas by their last offsets: a batch ends one unless a transaction is open, and what its batch has in
+-- front of the begin of a transaction is one. A snapshot that the log begins with is the first one, `loaded`.
 CREATE TABLE deltas AS
-SELECT DISTINCT "offset" FROM (
-    SELECT "offset" FROM marked
-    WHERE "offset" = batch_end AND mark_before IS DISTINCT FROM 'BEGIN_TRANSACTION_RECORD'
-    UNION ALL
-    SELECT "offset" - 1 FROM marked WHERE mark = 'BEGIN_TRANSACTION_RECORD'
-);
+SELECT
+    "offset", epoch, batch_time AS time, only_no_ops,
+    "offset" = (SELECT max("offset") FROM marked WHERE type = 'SNAPSHOT_HEADER') IS TRUE AS loaded
+FROM marked
+WHERE "offset" = batch_end AND mark_before IS DISTINCT FROM 'BEGIN_TRANSACTION_RECORD'
+UNION
+SELECT "offset" - 1, epoch, batch_time, false, false
+FROM marked WHERE mark = 'BEGIN_TRANSACTION_RECORD' AND "offset" > batch;

@@ -1,7 +1,7 @@
 -- A PartitionRecord is the whole state; a PartitionChangeRecord changes the fields that it sets, and raises the partition
 -- epoch, with a leader in it the leader epoch too. A ClearElrRecord empties the ELR and the last known ELR of the
 -- partitions of a topic, with an empty name of all topics: that is a change only where there was any.
-CREATE TABLE partition_steps AS
+CREATE TABLE partition_records AS
 SELECT *, count(*) FILTER (what = 'whole') OVER (PARTITION BY topic_id, partition ORDER BY seq) AS life
 FROM (
     SELECT
@@ -18,8 +18,9 @@ FROM (
     FROM (SELECT seq, "offset", time, partition_change_record AS c FROM effective WHERE partition_change_record IS NOT NULL)
     UNION ALL
     SELECT DISTINCT
-        cleared.seq, cleared."offset", cleared.time, 'clear', topics.topic_id, placed.partition_record.partition_id, NULL::INT,
-        NULL::INT, NULL::INT, NULL::INT[], NULL::INT[], []::INT[], []::INT[], NULL::INT[], NULL::INT[], NULL::INT, NULL::VARCHAR[]
+        cleared.seq, cleared."offset", cleared.time, 'clear', topics.topic_id, placed.partition_record.partition_id,
+        NULL::INT, NULL::INT, NULL::INT, NULL::INT[], NULL::INT[], []::INT[], []::INT[], NULL::INT[], NULL::INT[],
+        NULL::INT, NULL::VARCHAR[]
     FROM effective AS cleared
     JOIN topic_lives AS topics
         ON cleared.clear_elr_record.topic_name IN ('', topics.topic)
@@ -43,15 +44,17 @@ SELECT
     last_value(removing_replicas IGNORE NULLS) OVER life AS removing_replicas,
     last_value(leader_recovery_state IGNORE NULLS) OVER life AS leader_recovery_state,
     last_value(directories IGNORE NULLS) OVER life AS directories
-FROM partition_steps
+FROM partition_records
 WINDOW life AS (PARTITION BY topic_id, partition, life ORDER BY seq);
 
-CREATE TABLE partition_states AS
+-- With its topic a partition is gone.
+CREATE TABLE partition_steps AS
 SELECT
-    seq, "offset", time, topic_id, partition,
+    seq, "offset", time, {'topic_id': topic_id, 'partition': partition} AS key,
     {
         'leader': leader, 'leader_epoch': leader_epoch,
-        'partition_epoch': first_epoch + count(*) FILTER (counts) OVER (PARTITION BY topic_id, partition, life ORDER BY seq),
+        'partition_epoch':
+            first_epoch + count(*) FILTER (counts) OVER (PARTITION BY topic_id, partition, life ORDER BY seq),
         'replicas': replicas, 'isr': isr, 'elr': elr, 'last_known_elr': last_known_elr,
         'adding_replicas': adding_replicas, 'removing_replicas': removing_replicas,
         'leader_recovery_state': leader_recovery_state,
@@ -63,62 +66,42 @@ FROM (
     FROM filled_partitions
     WINDOW life AS (PARTITION BY topic_id, partition, life ORDER BY seq)
 )
-QUALIFY row_number() OVER (PARTITION BY topic_id, partition, "offset" ORDER BY seq DESC) = 1;
+UNION ALL
+SELECT DISTINCT to_seq, valid_to_offset, valid_to, {'topic_id': topic_id, 'partition': partition}, NULL
+FROM topic_lives JOIN partition_records USING (topic_id)
+WHERE to_seq IS NOT NULL;
 
-CREATE TABLE partitions_without_racks AS
-SELECT
-    topics.topic, states.topic_id, states.partition, unnest(states.state),
-    states."offset" AS from_offset, states.time AS from_time,
-    coalesce(lead(states."offset") OVER each_one, topics.valid_to_offset) AS to_offset,
-    CASE WHEN lead(states."offset") OVER each_one IS NULL THEN topics.valid_to ELSE lead(states.time) OVER each_one END
-        AS to_time
-FROM (
-    SELECT * FROM partition_states
-    QUALIFY state IS DISTINCT FROM lag(state) OVER (PARTITION BY topic_id, partition ORDER BY seq)
-) AS states
-JOIN topic_lives AS topics USING (topic_id)
-WINDOW each_one AS (PARTITION BY states.topic_id, states.partition ORDER BY states.seq);
+CREATE TABLE partition_states AS FROM intervals('partition_steps');
 
 -- The rack is that of the leader's registration: where it changes, a state of the partition is divided.
-CREATE TABLE racks AS
-SELECT broker, rack, min(valid_from_offset) AS from_offset, max(coalesce(valid_to_offset, 1::BIGINT << 62)) AS to_offset,
-    arg_min(valid_from, valid_from_offset) AS from_time
-FROM (
-    SELECT *, count(*) FILTER (fresh) OVER (PARTITION BY broker ORDER BY valid_from_offset) AS run
-    FROM (
-        SELECT *, rack IS DISTINCT FROM lag(rack) OVER each_one
-            OR valid_from_offset IS DISTINCT FROM lag(valid_to_offset) OVER each_one AS fresh
-        FROM broker_history
-        WINDOW each_one AS (PARTITION BY broker ORDER BY valid_from_offset)
-    )
-)
-WHERE rack IS NOT NULL
-GROUP BY broker, rack, run;
+CREATE TABLE rack_steps AS
+SELECT seq, "offset", time, key, state.rack AS state FROM broker_steps;
+
+CREATE TABLE racks AS FROM intervals('rack_steps');
 
 CREATE TABLE partition_history AS
 WITH cuts AS (
-    SELECT topic_id, partition, from_offset, to_offset, from_offset AS cut, from_time AS cut_time
-    FROM partitions_without_racks
+    SELECT key, valid_from_offset AS since, valid_from_offset AS cut, valid_from AS cut_time FROM partition_states
     UNION
-    SELECT p.topic_id, p.partition, p.from_offset, p.to_offset, edge.at, edge.time
-    FROM partitions_without_racks AS p
+    SELECT p.key, p.valid_from_offset, edge.at, edge.time
+    FROM partition_states AS p
     JOIN (
-        SELECT broker, from_offset AS at, from_time AS time FROM racks
-        UNION
-        SELECT racks.broker, to_offset, states.time FROM racks
-        JOIN broker_states AS states ON states.broker = racks.broker AND states."offset" = racks.to_offset
+        SELECT key AS broker, valid_from_offset AS at, valid_from AS time FROM racks
+        UNION ALL
+        SELECT key, valid_to_offset, valid_to FROM racks
     ) AS edge
-        ON edge.broker = p.leader AND edge.at > p.from_offset AND edge.at < coalesce(p.to_offset, 1::BIGINT << 62)
+        ON edge.broker = p.state.leader AND edge.at > p.valid_from_offset AND (edge.at < p.valid_to_offset) IS NOT FALSE
 )
 SELECT
-    p.* EXCLUDE (from_offset, to_offset, from_time, to_time),
-    racks.rack AS leader_rack,
+    topics.topic, unnest(p.key), unnest(p.state), racks.state AS leader_rack,
     cuts.cut AS valid_from_offset,
-    coalesce(lead(cuts.cut) OVER each_one, p.to_offset) AS valid_to_offset,
+    coalesce(lead(cuts.cut) OVER each_one, p.valid_to_offset) AS valid_to_offset,
     cuts.cut_time AS valid_from,
-    CASE WHEN lead(cuts.cut) OVER each_one IS NULL THEN p.to_time ELSE lead(cuts.cut_time) OVER each_one END AS valid_to
+    CASE WHEN lead(cuts.cut) OVER each_one IS NULL THEN p.valid_to ELSE lead(cuts.cut_time) OVER each_one END AS valid_to
 FROM cuts
-JOIN partitions_without_racks AS p USING (topic_id, partition, from_offset)
-LEFT JOIN racks ON racks.broker = p.leader AND racks.from_offset <= cuts.cut AND cuts.cut < racks.to_offset
-WHERE p.from_offset IS DISTINCT FROM p.to_offset
-WINDOW each_one AS (PARTITION BY topic_id, partition, p.from_offset ORDER BY cuts.cut);
+JOIN partition_states AS p ON p.key = cuts.key AND p.valid_from_offset = cuts.since
+JOIN topic_lives AS topics ON topics.topic_id = p.key.topic_id
+LEFT JOIN racks
+    ON racks.key = p.state.leader AND racks.valid_from_offset <= cuts.cut
+    AND (cuts.cut < racks.valid_to_offset) IS NOT FALSE
+WINDOW each_one AS (PARTITION BY p.key, p.valid_from_offset ORDER BY cuts.cut);

@@ -1,11 +1,13 @@
-"""DuckDB makes the same histories and counts of `records/` in SQL as kraftlake makes of the log, row by row."""
+"""DuckDB makes the same tables of `records/` in SQL as kraftlake makes of the log, row by row."""
 
 from __future__ import annotations
 
 import os
 import tarfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -14,32 +16,41 @@ from hypothesis import strategies as st
 
 import kraftlake
 from kraftlake.generate.lake import generate_lake
-from kraftlake.generate.plan import Plan
-from kraftlake.image.kafka_names import CONFIG_RESOURCES
+from kraftlake.generate.plan import PATTERNS, Plan
+from kraftlake.kafka_files.message_files import declared_types
 from kraftlake.records.batch import RecordBatch
-from kraftlake.records.redaction import REDACTED
+from kraftlake.records.foreign.registered import registered
+from kraftlake.records.typed_rows import typed_schema
 from kraftlake.replay.imports.import_log import import_source
-from kraftlake.settings.tables import is_supported
+from kraftlake.tables.events.events_table import KINDS
+from kraftlake.tables.jobs import TABLES
+from tests.at_least_one import at_least_one
 from tests.controller.controlled_cluster import ControlledCluster
 from tests.controller.test_histories import clusters, run_random_command
+from tests.foreign_logs import AUTOMQ, foreign_log
 from tests.metadata_logs import metadata_logs
 from tests.replay.lake_checks import made
+from tests.replay.made_logs import MadeLog, trimmed
 from tests.replay.sample_logs import SAMPLES, directory_of
+from tests.tables.second_engine.dense_log import SNAPSHOT_END, dense_log
 from tests.tables.second_engine.sql_engine import (
-    COUNTS,
-    HISTORIES,
+    COMMON,
     STEPS,
     SqlEngine,
-    changed_counts,
-    counts_of,
+    difference,
     rows_of,
     snapshot_rows,
     tables_of,
+    without_repeated_secrets,
 )
 
 IS_LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-few = settings(max_examples=30 if IS_LONG else 2)
-TYPES = {name: number for number, name in CONFIG_RESOURCES.items()}
+few = settings(max_examples=60 if IS_LONG else 2)
+
+WITHOUT_SQL: Final = {"records": "what SQL makes the other tables of"}
+"""The derived tables that SQL does not make, with the reason."""
+MADE: Final = tuple(step for step in STEPS if step in TABLES)
+"""The tables that SQL makes."""
 
 
 def of_sample(name: str) -> Callable[[Path], object]:
@@ -60,88 +71,183 @@ def of_archive(name: str) -> Callable[[Path], object]:
     return unpack
 
 
+def of_made(log: MadeLog | list[RecordBatch]) -> Callable[[Path], object]:
+    return lambda lake: import_source(made(log), lake)
+
+
+def of_fork(lake: Path) -> None:
+    import_source(kraftlake.open(foreign_log(lake.parent / "log")), lake)
+
+
 def generated(seed: int) -> Callable[[Path], object]:
-    return lambda lake: generate_lake(
-        lake, Plan(brokers=3 + seed, topics=2 * seed, partitions=3, records=1_000, seed=seed)
-    )
+    """Each seed has another size of cluster, and begins with another episode."""
+    first = seed % len(PATTERNS)
+    plan = Plan(
+        brokers=3 + seed, racks=1 + seed % 3, topics=2 * seed, partitions=3, records=1_000 + 200 * seed, seed=seed,
+        quiet_ms=1_000, patterns=(*PATTERNS[first:], *PATTERNS[:first]),
+    )  # fmt: skip
+    return lambda lake: generate_lake(lake, plan)
 
 
 LOGS: dict[str, Callable[[Path], object]] = {
     "kafka-4.4": of_sample("kafka-4.4"),
+    "dense behind a snapshot": of_made(trimmed(dense_log(), SNAPSHOT_END, SNAPSHOT_END)),
     "trimmed": of_archive("trimmed"),
+    "generated-1": generated(1),
     **({
         "authorized": of_sample("authorized"),
         "crash-torn": of_sample("crash-torn"),
+        "legacy-33": of_sample("legacy-33"),
         "whole": of_archive("whole"),
-        **{f"generated-{seed}": generated(seed) for seed in range(1, 16)},
-    } if IS_LONG else {"generated-1": generated(1)}),
+        "fork": of_fork,
+        **{f"generated-{seed}": generated(seed) for seed in range(2, 13)},
+    } if IS_LONG else {}),
 }  # fmt: skip
-"""Twenty logs in the long form: real ones, one that begins with a snapshot, and made-up ones."""
+"""Twenty logs in the long form: real ones, one of a fork, some that begin with a snapshot, and made-up ones."""
 
 
-def shown(name: str, rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """The rows that SQL can know: configs that Kafka 4.4 knows, and no secrets, whose changes are not in `records/`."""
-    if name != "config_history":
-        return rows
-    return [row for row in rows if is_supported(TYPES.get(str(row[0]), -1), str(row[2])) and row[3] != REDACTED]
+Made = tuple[dict[str, pa.Table], SqlEngine]
 
 
-def assert_equal(lake: Path) -> SqlEngine:
+def both(lake: Path) -> Made:
+    """The tables of a lake that kraftlake makes, and those that SQL makes."""
     ours = tables_of(lake)
-    engine = SqlEngine(ours["records"], snapshot_rows(kraftlake.open(lake)))
-    for name in HISTORIES:
+    return ours, SqlEngine(ours["records"], snapshot_rows(kraftlake.open(lake)))
+
+
+def differences(ours: dict[str, pa.Table], engine: SqlEngine, *, repeats_secrets: bool = False) -> dict[str, Any]:
+    """The first rows in which tables differ, by table."""
+    found = {}
+    for name in MADE:
         columns = [column for column in ours[name].schema.names if column != "cluster_id"]
-        assert shown(name, engine.rows(name, columns)) == shown(name, rows_of(ours[name], columns)), name
-    assert changed_counts(engine.rows("cluster_counts", ("offset", *COUNTS))) == counts_of(ours["cluster_metrics"])
-    return engine
+        some, others = engine.rows(name, columns), rows_of(ours[name], columns)
+        if repeats_secrets:
+            some, others = (without_repeated_secrets(name, columns, rows) for rows in (some, others))
+        found[name] = difference(some, others)
+    return {name: rows for name, rows in found.items() if any(rows)}
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    lake = tmp_path_factory.mktemp("dense") / "lake"
+    import_source(made(dense_log()), lake)
+    return both(lake)
+
+
+def test_each_derived_table_is_made_in_sql_or_has_a_reason() -> None:
+    assert {*MADE} | {*WITHOUT_SQL} == {*TABLES}
+    assert not {*MADE} & {*WITHOUT_SQL}
 
 
 @pytest.mark.parametrize("log", LOGS)
-def test_histories_and_counts_are_the_same_in_sql(tmp_path: Path, log: str) -> None:
-    LOGS[log](tmp_path / "lake")
-    engine = assert_equal(tmp_path / "lake")
+def test_the_tables_are_the_same_in_sql(tmp_path: Path, log: str) -> None:
+    with registered(declared_types(str(AUTOMQ))):
+        LOGS[log](tmp_path / "lake")
+        ours, engine = both(tmp_path / "lake")
+    assert differences(ours, engine) == {}
     assert engine.rows("partition_history", ("topic",))
 
 
-def test_the_sample_has_what_is_hard() -> None:
-    """Cleared ELRs, topics that are gone, unregistered brokers; the random logs have metadata transactions."""
-    types = {record.type for record in kraftlake.open(directory_of("kafka-4.4")).records()}
-    assert types >= {"CLEAR_ELR_RECORD", "REMOVE_TOPIC_RECORD", "UNREGISTER_BROKER_RECORD"}
+def test_those_of_a_log_with_everything_are_the_same_in_sql(dense: Made) -> None:
+    ours, engine = dense
+    assert differences(ours, engine) == {}
+    assert all(len(ours[name]) > 1 for name in MADE)
+    assert all(max(column) > 0 for column in zip(*rows_of(ours["cluster_metrics"], counted(ours)), strict=True))
+
+
+def counted(ours: dict[str, pa.Table]) -> list[str]:
+    """The counts that are above 0 somewhere in the dense log: no partition of it is offline."""
+    names = ours["cluster_metrics"].schema.names[3:]
+    return [name for name in names if name not in ("cluster_id", "offline_partitions_count")]
+
+
+def test_each_kind_of_event_is_in_it_or_in_the_sample(dense: Made, tmp_path: Path) -> None:
+    LOGS["kafka-4.4"](tmp_path / "lake")
+    ours = tables_of(tmp_path / "lake")
+    kinds = {kind for made in (ours, dense[0]) for kind in made["events"].column("kind").to_pylist()}
+    assert kinds == {*KINDS}
 
 
 @few
-@given(log=metadata_logs(max_steps=60))
-def test_random_logs_with_transactions_are_the_same_in_sql(
-    tmp_path_factory: pytest.TempPathFactory, log: list[RecordBatch]
+@given(log=metadata_logs(max_steps=60), data=st.data())
+def test_those_of_random_logs_with_transactions_are_the_same_in_sql(
+    tmp_path_factory: pytest.TempPathFactory, log: list[RecordBatch], data: st.DataObject
 ) -> None:
+    cuts = [None, *(after.base_offset for before, after in pairwise(log) if is_closed(log, before))]
+    cut = data.draw(st.sampled_from(cuts))
     lake = tmp_path_factory.mktemp("random") / "lake"
-    import_source(made(log), lake)
-    assert_equal(lake)
+    import_source(made(log if cut is None else trimmed(log, cut, cut)), lake)
+    assert differences(*both(lake), repeats_secrets=True) == {}
+
+
+def is_closed(log: list[RecordBatch], last: RecordBatch) -> bool:
+    """Whether no metadata transaction is open behind a batch, and a snapshot can be there: the log has a version."""
+    types = [record.message for batch in log[: log.index(last) + 1] if not batch.control for record in batch.messages()]
+    marks = [type(message).__name__ for message in types if type(message).__name__.endswith("TransactionRecord")]
+    return bool(types) and marks[-1:] != ["BeginTransactionRecord"]
 
 
 @few
 @given(cluster=clusters(), data=st.data())
-def test_random_histories_of_a_controller_are_the_same_in_sql(
+def test_those_of_random_histories_of_a_controller_are_the_same_in_sql(
     tmp_path_factory: pytest.TempPathFactory, cluster: ControlledCluster, data: st.DataObject
 ) -> None:
     for _ in range(30):
         run_random_command(data.draw, cluster)
     lake = tmp_path_factory.mktemp("controlled") / "lake"
     import_source(made(cluster.log), lake)
-    assert_equal(lake)
+    assert differences(*both(lake)) == {}
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_each_table_takes_at_most_150_lines_of_sql(step: str) -> None:
-    assert len(Path(__file__).with_name(f"{step}.sql").read_text("utf-8").splitlines()) <= 150
+@pytest.mark.parametrize("table", MADE)
+def test_a_wrong_row_is_found(dense: Made, table: str) -> None:
+    """Whatever its column, and where it is one too few or too many."""
+    ours, engine = dense
+    columns = [column for column in ours[table].schema.names if column != "cluster_id"]
+    some, good = engine.rows(table, columns), rows_of(ours[table], columns)
+    for row in at_least_one(range(len(good))):
+        assert any(difference(some, [*good[:row], *good[row + 1 :]]))
+        assert any(difference(some, [*good, good[row]]))
+        for place in range(len(columns)):
+            wrong = (*good[row][:place], another(good[row][place]), *good[row][place + 1 :])
+            assert any(difference(some, [*good[:row], wrong, *good[row + 1 :]])), columns[place]
 
 
-def test_a_row_that_differs_is_seen(tmp_path: Path) -> None:
-    import_source(kraftlake.open(directory_of("authorized")), tmp_path / "lake")
-    ours = tables_of(tmp_path / "lake")
+def another(value: Any) -> Any:
+    """A value that differs from another one as little as can be."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, list):
+        return [*value[1:], value[0]] if len({*value}) > 1 else [*value, 1]
+    return None if value is not None else 0
+
+
+CHANGING: Final = {
+    "topic_history": "REMOVE_TOPIC_RECORD", "broker_history": "UNREGISTER_BROKER_RECORD",
+    "partition_history": "CLEAR_ELR_RECORD", "config_history": "CONFIG_RECORD",
+    "feature_history": "FEATURE_LEVEL_RECORD", "acl_history": "REMOVE_ACCESS_CONTROL_ENTRY_RECORD",
+    "quota_history": "CLIENT_QUOTA_RECORD", "scram_history": "REMOVE_USER_SCRAM_CREDENTIAL_RECORD",
+    "token_history": "DELEGATION_TOKEN_RECORD", "controller_history": "UNREGISTER_CONTROLLER_RECORD",
+    "quorum_history": "LEADER_CHANGE", "voter_history": "KRAFT_VOTERS",
+    "directory_history": "BROKER_REGISTRATION_CHANGE_RECORD", "cluster_metrics": "PARTITION_CHANGE_RECORD",
+    "local_changes": "PARTITION_CHANGE_RECORD", "events": "END_TRANSACTION_RECORD",
+}  # fmt: skip
+"""A type of record of each table, the last of which matters to it."""
+
+
+@pytest.mark.parametrize("table", MADE if IS_LONG else ("partition_history",))
+def test_a_record_that_is_left_out_is_found(dense: Made, table: str) -> None:
+    ours, _ = dense
     records = ours["records"].sort_by("offset")
-    changes = records.column("type").to_pylist().index("PARTITION_RECORD")
-    less = pa.concat_tables([records.slice(0, changes), records.slice(changes + 1)])
-    engine = SqlEngine(less, snapshot_rows(kraftlake.open(tmp_path / "lake")))
-    columns = ["topic", "partition"]
-    assert engine.rows("partition_history", columns) != rows_of(ours["partition_history"], columns)
+    types = records.column("type").to_pylist()
+    effective = types[: len(types) - types[::-1].index("BEGIN_TRANSACTION_RECORD")]
+    last = len(effective) - 1 - effective[::-1].index(CHANGING[table])
+    less = pa.concat_tables([records.slice(0, last), records.slice(last + 1)])
+    assert table in differences(ours, SqlEngine(less, typed_schema().empty_table()))
+
+
+@pytest.mark.parametrize("step", [*COMMON, *STEPS])
+def test_each_file_of_sql_has_at_most_110_lines(step: str) -> None:
+    lines = Path(__file__).with_name(f"{step}.sql").read_text("utf-8").splitlines()
+    assert len(lines) <= 110
+    assert lines[0].startswith("-- "), "a file begins with what its table means"

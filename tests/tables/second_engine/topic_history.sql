@@ -17,3 +17,7 @@ WHERE made.topic_record IS NOT NULL;
 CREATE TABLE topic_history AS
 SELECT topic, topic_id, valid_from_offset, valid_to_offset, valid_from, valid_to
 FROM topic_lives WHERE valid_from_offset IS DISTINCT FROM valid_to_offset;
+
+CREATE VIEW topic_states AS
+SELECT topic_id AS key, {'topic': topic} AS state, valid_from_offset, valid_to_offset, valid_from, valid_to
+FROM topic_history;

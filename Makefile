@@ -43,7 +43,6 @@ INSTALLED := pyproject.toml constraints.txt setup.py $(wildcard build_backend/*.
 .venv/dev: .venv/python $(INSTALLED)
 	@echo "Installing kraftlake and the development tools into .venv (once; a few minutes on a slow line) …"
 	@$(PIP) --editable '.[dev]'
-	@command -v cc gcc clang > /dev/null || $(PIP) ziglang
 	@touch .venv/runtime .venv/client $@
 
 java: .venv/runtime
@@ -102,7 +101,6 @@ docs: .venv/dev
 	@$(BIN)/python -m tools.man_pages
 
 wheels: .venv/dev
-	$(PIP) ziglang
 	rm -rf dist
 	$(BIN)/python -m build --sdist --no-isolation
 	for platform in manylinux_2_17_x86_64 manylinux_2_17_aarch64; do \

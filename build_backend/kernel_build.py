@@ -6,6 +6,7 @@ The same source makes the same wheel, byte for byte, with the same compiler. Env
 
 - KRAFTLAKE_KERNELS=checked: kernels that check each index; for tests;
 - KRAFTLAKE_KERNELS=sanitized: kernels with the compiler's address and undefined-behaviour sanitizers; for tests;
+- KRAFTLAKE_KERNELS=guided: the same by zig, and with counters of the branches taken, which guide a fuzzer; for tests;
 - KRAFTLAKE_PLATFORM=manylinux_2_17_aarch64 (see PLATFORMS): a wheel for that platform, compiled by zig;
 - KRAFTLAKE_HOME_PAGE=https://…: the address of the site of `make docs`, for links of the package's description.
 """
@@ -45,6 +46,12 @@ PLATFORMS = {
 FLAGS = ["-O3", "-g0", "-fPIC", "-fwrapv", "-Wall", "-Wno-unused-function", f"-ffile-prefix-map={ROOT}=."]
 """-fwrapv: numbers of damaged files overflow, and what becomes of them is the same everywhere."""
 SANITIZED = ["-O0", "-g1", "-fPIC", "-fwrapv", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+GUIDED = [
+    "-O1", "-g1", "-fPIC", "-fwrapv", "-fsanitize=address",
+    "-fsanitize=alignment,bool,bounds,float-cast-overflow,integer-divide-by-zero,null,pointer-overflow,shift,vla-bound",
+    "-fno-sanitize-recover=all", "-fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp",
+]  # fmt: skip
+"""Of what is undefined, the parts by name: for all of it by one name zig compiles a library, which takes 20 seconds."""
 EPOCH = "315532800"
 """The time of all files in a wheel, the oldest that a ZIP file can say, where SOURCE_DATE_EPOCH is not set."""
 DIRECTIVES: dict[str, Any] = {
@@ -73,16 +80,21 @@ def version_of(package: Path) -> str:
 
 def kernels() -> Extension:
     """The extension module; `BuildKernels` makes its source."""
-    sanitized = os.environ.get("KRAFTLAKE_KERNELS") == "sanitized"
+    guarded = {"sanitized": SANITIZED, "guided": GUIDED}.get(kind())
     return Extension(
         MODULE,
         ["build/kernels/compiled.py"],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         py_limited_api=True,
         include_dirs=["kraftlake/kernels/batches"],
-        extra_compile_args=SANITIZED if sanitized else FLAGS,
-        extra_link_args=SANITIZED if sanitized else ["-Wl,-s"] if sys.platform == "linux" else [],
+        extra_compile_args=guarded or FLAGS,
+        extra_link_args=guarded or (["-Wl,-s"] if sys.platform == "linux" else []),
     )
+
+
+def kind() -> str:
+    """Which kernels are built; empty for those that are used."""
+    return os.environ.get("KRAFTLAKE_KERNELS", "")
 
 
 def platform() -> str | None:
@@ -104,11 +116,10 @@ class BuildKernels(build_ext):
         source.parent.mkdir(parents=True, exist_ok=True)
         constants = f'KRAFTLAKE_VERSION = "{version_of(PACKAGE)}"\nSOURCES = "{hash_of(PACKAGE)}"\n'
         source.write_text(amalgamate(PACKAGE) + constants)
-        checked = os.environ.get("KRAFTLAKE_KERNELS") == "checked"
         (made,) = cythonize(
             [extension],
             include_path=[str(PACKAGE / "kernels" / "batches")],
-            compiler_directives={**DIRECTIVES, "boundscheck": checked},
+            compiler_directives={**DIRECTIVES, "boundscheck": kind() == "checked"},
             force=True,
             quiet=True,
         )
@@ -120,7 +131,7 @@ class BuildKernels(build_ext):
         if not Path(sysconfig.get_path("include"), "Python.h").exists():
             raise CompileError("the headers of Python are missing: on Debian and Ubuntu, install python3-dev")
         if sys.platform == "linux":
-            words = compiler() or zig(self)
+            words = (compiler() if kind() != "guided" else None) or zig(self)
             self.compiler.set_executables(compiler_so=words, linker_so=[*words, "-shared"])
         super().build_extensions()
 

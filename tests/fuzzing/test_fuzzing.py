@@ -11,27 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.fuzzing.corpus import kept_inputs
-from tests.fuzzing.targets import TARGETS
-from tests.kernels.guarded_builds import GuardedBuild
-from tests.wheel import REPOSITORY
+from tests.fuzzing.long_run import MINUTES, PLAIN, fuzz_target, run_fuzzer
+from tests.fuzzing.targets import OF_KERNELS, TARGETS
+from tests.kernels.guarded_builds import GuardedBuild, build_guided
+from tests.wheel import REPOSITORY, made_once
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-SECONDS = 60 * 60 // len(TARGETS)
-"""Of each target in the long profile: an hour of all."""
-OF_KERNELS = ("batches", "segments", "snapshots", "produced")
-"""The targets that compiled code reads."""
 needs_the_fuzzer = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="atheris has wheels for x86-64 alone, and builds with clang elsewhere"
 )
-
-
-def fuzz(targets: str, *options: object, folder: Path) -> None:
-    command = [sys.executable, "-m", "tests.fuzzing", targets, *map(str, options), f"-artifact_prefix={folder}/"]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=3600)
-    said = done.stdout + done.stderr
-    found = [f"{path}: {path.read_bytes().hex()}" for path in folder.glob("*-*") if path.is_file()]
-    assert done.returncode == 0, said[-3000:] + "\n".join(found)
-    assert "stat::number_of_executed_units" in said
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -59,7 +47,8 @@ def test_what_was_found_stays_mended(name: str) -> None:
 @needs_the_fuzzer
 @pytest.mark.skipif(LONG, reason="the long run of each target takes its place")
 def test_a_short_run_of_all_targets_finds_nothing(tmp_path: Path) -> None:
-    fuzz(",".join(TARGETS), "-seed=1", "-runs=5000", folder=tmp_path)
+    said = run_fuzzer(PLAIN, ",".join(TARGETS), "-seed=1", "-runs=5000", f"-artifact_prefix={tmp_path}/")
+    assert "stat::number_of_executed_units" in said
 
 
 @needs_the_fuzzer
@@ -78,17 +67,20 @@ def test_the_fuzzer_finds_a_fault_that_is_planted(tmp_path: Path) -> None:
     assert crash.read_bytes()[:2] == b"\1\2"
 
 
+@pytest.fixture(scope="session")
+def guided_build(tmp_path_factory: pytest.TempPathFactory) -> GuardedBuild:
+    return build_guided(made_once(tmp_path_factory, "guided", build_guided))
+
+
 @needs_the_fuzzer
 @pytest.mark.skipif(not LONG, reason="make test-long: an hour")
+@pytest.mark.xdist_group("guarded builds")
 @pytest.mark.parametrize("name", TARGETS)
-def test_an_hour_finds_nothing_nor_do_the_sanitizers_in_its_inputs(
-    name: str, tmp_path: Path, sanitized_build: GuardedBuild
-) -> None:
-    inputs = tmp_path / "inputs"
-    inputs.mkdir()
-    fuzz(name, f"-max_total_time={SECONDS}", inputs, folder=tmp_path)
-    done = sanitized_build.run("-m", "tests.fuzzing.replay", name, inputs)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[:6000]
+def test_an_hour_finds_nothing(name: str, tmp_path: Path, guided_build: GuardedBuild) -> None:
+    """Of CPU time, all targets together; where compiled code reads, its branches guide and sanitizers watch it."""
+    figures = fuzz_target(name, 60 * MINUTES / len(TARGETS), tmp_path, guided_build)
+    assert figures["executions"] > 100
+    assert (figures["counters"] > 10_000) == (name in OF_KERNELS)
 
 
 @pytest.mark.xdist_group("guarded builds")

@@ -1,4 +1,4 @@
-"""Builds of the kernels that find what they do wrong: each index checked, or the C compiler's sanitizers."""
+"""Builds of the kernels that find what they do wrong: each index checked, or sanitizers, also with a fuzzer's guide."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import attrs
@@ -72,10 +73,34 @@ def sanitized_build(tmp_path_factory: pytest.TempPathFactory) -> GuardedBuild:
     if not libraries:
         reason = "the C compiler has no address sanitizer: Debian's gcc has one"
         (pytest.fail if os.environ.get("KRAFTLAKE_TESTS") == "long" else pytest.skip)(reason)
-    environment = {
-        "LD_PRELOAD": " ".join(map(str, libraries)),
-        "ASAN_OPTIONS": "detect_leaks=0",  # Python and its libraries keep memory until their end
+    folder = made_once(tmp_path_factory, "sanitized", partial(_build, "sanitized"))
+    return GuardedBuild(folder, _environment(*map(str, libraries)))
+
+
+def build_guided(folder: Path) -> GuardedBuild:
+    """Kernels as of `sanitized_build`, whose branches guide a fuzzer too; made in a folder unless they are there."""
+    if not folder.exists():
+        _build("guided", folder)
+    return GuardedBuild(folder, fuzzer_environment())
+
+
+def fuzzer_environment() -> dict[str, str]:
+    """The environment of a fuzzer of code that zig has compiled with sanitizers and counters of branches.
+
+    atheris has a library with libFuzzer and clang's sanitizers, and takes the fuzzer in it where it is loaded.
+    """
+    atheris = find_spec("atheris")
+    assert atheris is not None, "atheris is not installed, which has wheels for x86-64 alone"
+    assert atheris.origin is not None
+    return _environment(str(Path(atheris.origin).parents[1] / "asan_with_fuzzer.so"), "libstdc++.so.6")
+
+
+def _environment(*libraries: str) -> dict[str, str]:
+    return {
+        "LD_PRELOAD": " ".join(libraries),
+        # Python and its libraries keep memory until their end. What is freed is kept apart up to 16 MB, not 256: a
+        # fuzzer measures memory.
+        "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=16",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",  # so that each bytes object has guarded memory of its own
     }
-    return GuardedBuild(made_once(tmp_path_factory, "sanitized", partial(_build, "sanitized")), environment)

@@ -127,7 +127,7 @@ def _entries(lines: Iterator[str], read: NodeLines, file: str) -> Iterator[Any]:
             continue
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             entry = None
         if isinstance(entry, dict):
             yield entry

@@ -73,7 +73,7 @@ def _of_json(line: str) -> tuple[LineTime | None, str]:
     """The time and the message of a line of a JSON layout; any other line as it is."""
     try:
         fields = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, line
     message = next(_texts(fields, _DEPTH), line)
     return time_of_fields(fields), message

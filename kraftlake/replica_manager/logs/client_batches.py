@@ -76,7 +76,7 @@ def _prepared(data: bytes, header: BatchHeader, config: LogConfig, now_ms: int, 
         before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
         of_times = attrs.evolve(rules, earliest=now_ms - before, latest=now_ms + after)
     records: bytes | memoryview
-    records, start = (data, HEADER_SIZE) if codec == COMPRESSIONS[0] else (_unpacked(data, codec), 0)
+    records, start = (data, HEADER_SIZE) if codec == COMPRESSIONS[0] else (_unpacked(data, header), 0)
     if codec != COMPRESSIONS[0]:
         check_sizes(records, config.max_decompressed_message_bytes)
     found = check_records(records, start, header.record_count, header.base_timestamp, rules if is_stamped else of_times)
@@ -186,9 +186,9 @@ def _level_of(config: LogConfig) -> int | None:
     }.get(config.compression_type)  # fmt: skip
 
 
-def _unpacked(data: bytes, codec: str) -> memoryview:
+def _unpacked(data: bytes, header: BatchHeader) -> memoryview:
     try:
-        return unpacked_records(data[HEADER_SIZE:], codec)
+        return unpacked_records(data[HEADER_SIZE:], header.attributes & COMPRESSION_BITS)
     except CorruptDataError as fault:
         raise InvalidRecordError(f"A batch can't be decompressed: {fault}") from None
 

@@ -20,8 +20,9 @@ from kraftlake.records.batch_header import (
     header_at,
     parse_header,
 )
-from kraftlake.records.varint import read_varlong
+from kraftlake.records.varint import MalformedError, read_varlong
 from kraftlake.replica_manager.errors import CorruptRecordError, UnsupportedForMessageFormatError
+from kraftlake.runtime.errors import CorruptDataError
 
 NO_PRODUCER_ID: Final = -1
 _LARGEST_LENGTH: Final = (1 << 31) - 1
@@ -82,21 +83,29 @@ class LogBatch:
         )
 
     def control_type(self) -> int:
-        """The control type of a control batch's only record: 0 aborts a transaction, 1 commits it."""
-        at = self._control_key()
-        return int.from_bytes(self.data[at + 2 : at + 4], "big")
+        """The control type of a control batch's only record: 0 aborts a transaction, 1 commits it.
+
+        Raises CorruptRecordError where there is no such record.
+        """
+        return int.from_bytes(self._control_bytes(2, 4), "big")
 
     def coordinator_epoch(self) -> int:
-        """The coordinator epoch of a control batch that ends a transaction."""
-        at = self._control_key() + 7  # after the key: value length (a single byte), version, epoch
-        return int.from_bytes(self.data[at : at + 4], "big", signed=True)
+        """The coordinator epoch of a control batch that ends a transaction; raises as `control_type`."""
+        # after the key: value length (a single byte), version, epoch
+        return int.from_bytes(self._control_bytes(7, 11), "big", signed=True)
 
-    def _control_key(self) -> int:
-        """The position of the key (a version and the type) of the batch's only record."""
+    def _control_bytes(self, first: int, last: int) -> bytes | memoryview:
+        """Bytes of the batch's only record, from its key (a version and the type) on."""
         start = HEADER_SIZE + 2  # behind length and attributes, a single byte each
         # a compacting leader measures the record's time from a day or more later: this delta takes several bytes
-        _, size = read_varlong(bytes(self.data[start : start + 10]), 0)
-        return start + size + 2  # behind offset delta and the length of the key, a single byte each
+        try:
+            _, size = read_varlong(bytes(self.data[start : start + 10]), 0)
+        except (MalformedError, IndexError):
+            size = len(self.data)
+        key = start + size + 2  # behind offset delta and the length of the key, a single byte each
+        if key + last > len(self.data):
+            raise CorruptRecordError(f"The control record at offset {self.base_offset} can't be read.")
+        return self.data[key + first : key + last]
 
 
 def batch_at(data: bytes | memoryview, start: int, stop: int) -> LogBatch:
@@ -172,9 +181,13 @@ def joined(batches: Iterable[LogBatch]) -> bytes:
     return b"".join(batch.data for batch in batches)
 
 
-def unpacked_records(records: bytes, codec: str) -> memoryview:
-    """Return the decompressed records. Raises CorruptDataError for data of another codec, and for too large records."""
-    assert codec != COMPRESSIONS[0]
+def unpacked_records(records: bytes, kind: int) -> memoryview:
+    """Return the decompressed records of a batch whose attributes say that they are compressed.
+
+    Raises CorruptDataError for an unknown kind of compression, data of another one, and too large records.
+    """
+    if kind >= len(COMPRESSIONS):
+        raise CorruptDataError(f"their kind of compression is unknown: {kind}")
     from kraftlake.records.compression import decompressed  # cramjam is imported when it is needed
 
-    return decompressed(codec, records, LARGEST_RECORDS)
+    return decompressed(COMPRESSIONS[kind], records, LARGEST_RECORDS)

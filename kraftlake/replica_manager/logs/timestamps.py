@@ -8,7 +8,6 @@ from typing import Final
 from kraftlake.records.batch_header import (
     APPEND_TIME_BIT,
     COMPRESSION_BITS,
-    COMPRESSIONS,
     HEADER,
     header_at,
 )
@@ -28,10 +27,10 @@ NO_TIMESTAMP: Final = -1
 def record_times(batch: LogBatch) -> Iterator[tuple[int, int]]:
     """Yield the offset and the timestamp (epoch ms) of each record of a batch."""
     header = header_at(batch.data)
-    codec = header.attributes & COMPRESSION_BITS
+    kind = header.attributes & COMPRESSION_BITS
     data: bytes | memoryview = bytes(batch.data[HEADER.size :])
-    if codec:
-        data = unpacked_records(bytes(data), COMPRESSIONS[codec])
+    if kind:
+        data = unpacked_records(bytes(data), kind)
     is_stamped = bool(header.attributes & APPEND_TIME_BIT)
     position = 0
     for _ in range(batch.count):

@@ -116,6 +116,6 @@ def _read(path: Path) -> tuple[dict[str, dict[str, Form]], list[Form]]:
         return {}, []
     except OSError as fault:
         raise EnvironmentFaultError(f"{path} can't be read: {fault.strerror or fault}.") from fault
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         pass
     raise UsageError(f"{path} is no queue of notices of this release: name another file, or delete it.")

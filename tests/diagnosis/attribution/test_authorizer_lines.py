@@ -67,6 +67,12 @@ def test_a_line_that_can_be_read_in_two_ways_is_none() -> None:
     )
 
 
+def test_json_that_is_nested_too_deep_is_a_line_as_any_other() -> None:
+    deep = '{"a":' * 5_000
+    assert parse_line(deep) is None
+    assert parse_line(deep + sentence()) == attrs.evolve(PLAIN, time=None)
+
+
 def test_a_line_full_of_the_words_is_refused_at_once() -> None:
     words = " is Allowed operation = READ from host = 1 on resource = Topic:LITERAL:y for request = X" * 5_000
     assert parse_line(line("07:46:16,256", f"User:{words}")) is None

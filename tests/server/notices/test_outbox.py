@@ -86,7 +86,7 @@ def test_a_full_queue_defers_and_the_next_notice_has_the_whole_difference(
 
 
 def test_a_file_of_others_is_left_alone(tmp_path: Path) -> None:
-    for content in ("", "[]", "{}", '{"version": 2}', "x"):
+    for content in ("", "[]", "{}", '{"version": 2}', "x", "[" * 5_000):
         (tmp_path / "url.json").write_text(content)
         with pytest.raises(UsageError, match=r"url\.json is no queue of notices of this release"):
             Outbox(tmp_path / "url.json")

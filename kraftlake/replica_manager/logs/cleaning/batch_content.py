@@ -24,6 +24,7 @@ from kraftlake.runtime.errors import CorruptDataError
 _GROWTH: Final = 16
 """The most bytes by which a record grows when its time delta changes."""
 _NO_TIME: Final = -1
+_LARGEST_TIME: Final = (1 << 63) - 1
 
 
 class BatchRecords(NamedTuple):
@@ -59,11 +60,11 @@ def records_of(data: bytes | memoryview, header: BatchHeader) -> BatchRecords:
     """
     if not header.crc_is_good(data):
         raise CorruptRecordError(f"The record batch at offset {header.base_offset} fails its checksum.")
-    codec = COMPRESSIONS[header.attributes & COMPRESSION_BITS]
-    if codec == COMPRESSIONS[0]:
+    kind = header.attributes & COMPRESSION_BITS
+    if not kind:
         return BatchRecords(data, HEADER_SIZE)
     try:
-        return BatchRecords(unpacked_records(bytes(data[HEADER_SIZE:]), codec), 0)
+        return BatchRecords(unpacked_records(bytes(data[HEADER_SIZE:]), kind), 0)
     except CorruptDataError as fault:
         raise CorruptRecordError(
             f"The records of the batch at offset {header.base_offset} can't be decompressed: {fault}"
@@ -89,6 +90,8 @@ def chosen_records(
     `table` and `secret` are an OffsetMap's; with a latest offset of −1 all records stay, whatever the table has.
     Raises CorruptRecordError for records that can't be read.
     """
+    if not 0 <= header.record_count <= len(records.data) - records.start:  # a record takes several bytes
+        raise unreadable(header)
     chosen = bytearray(header.record_count)
     count, tombstones, first, largest = compiled.choose_records(
         *records, header.record_count, header.base_offset, latest_offset, table, *secret, keeps_tombstones, chosen
@@ -101,7 +104,8 @@ def chosen_records(
 def rebuilt(header: BatchHeader, records: BatchRecords, choice: Choice, horizon: int | None) -> bytes:
     """A batch of the chosen records, at least one, with the offsets, producer and codec of the given one.
 
-    `horizon` (epoch ms) is the delete horizon that the batch has from now on, None for none.
+    `horizon` (epoch ms) is the delete horizon that the batch has from now on, None for none. Raises CorruptRecordError
+    for times that no batch can have.
     """
     has_append_time = bool(header.attributes & APPEND_TIME_BIT)
     first, largest = (header.base_timestamp + delta for delta in (choice.first_time, choice.largest_time))
@@ -110,6 +114,8 @@ def rebuilt(header: BatchHeader, records: BatchRecords, choice: Choice, horizon:
     base = first if horizon is None else horizon
     room = bytearray(len(records.data) - records.start + _GROWTH * len(choice.chosen))
     shift = header.max_timestamp - base if has_append_time else header.base_timestamp - base
+    if not all(-_LARGEST_TIME <= time <= _LARGEST_TIME for time in (base, largest, shift)):
+        raise unreadable(header)
     size = compiled.put_chosen(*records, choice.chosen, shift, has_append_time, room)
     body: bytes | memoryview = memoryview(room)[:size]
     codec = COMPRESSIONS[header.attributes & COMPRESSION_BITS]

@@ -130,7 +130,7 @@ def _epoch_in(marker: bytes) -> int:
     """
     try:
         return int(json.loads(marker)["brokerEpoch"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return -1
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kraftlake.records.batch_header import COMPRESSIONS, header_at
+from kraftlake.records.batch_header import COMPRESSIONS, HEADER_SIZE, header_at
 from kraftlake.replica_manager.errors import CorruptRecordError
 from kraftlake.replica_manager.logs.cleaning.batch_content import delete_horizon, records_of
 from kraftlake.replica_manager.logs.cleaning.batch_filter import BatchFilter, LastRecord
 from kraftlake.replica_manager.logs.cleaning.cleaned_transactions import CleanedTransactions
 from kraftlake.replica_manager.logs.cleaning.offset_map import OffsetMap
 from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
-from simulator.data_batches import keyed, records_in
+from simulator.data_batches import keyed, marker, records_in
 
 RECORDS = [(b"a", b"1"), (b"b", None), (b"a", b"2"), (None, b"x"), (b"c", b"3"), (b"a", b"4")]
 TIMES = (5_000, 1_000, 7_000, 2_000, 9_000, 3_000)
@@ -85,3 +85,32 @@ def test_a_damaged_batch_is_not_given_a_right_checksum() -> None:
     damaged = attrs.evolve(batch, data=batch.data[:-1] + b"\x01")
     with pytest.raises(CorruptRecordError, match="fails its checksum"):
         keeper.filtered(damaged)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"attributes": 5}, {"attributes": 7}, {"record_count": -1}, {"record_count": 2**31 - 1}], ids=str
+)
+def test_a_header_that_no_writer_makes_is_damage_and_takes_no_memory(wrong: dict[str, int]) -> None:
+    """A kind of compression that does not exist; more records than bytes."""
+    data = keyed(*RECORDS)
+    batch = of(header_at(data)._replace(**wrong).framed(data[HEADER_SIZE:]))
+    keeper = filtering(of(data))
+    with pytest.raises(CorruptRecordError, match="The records of the batch at offset 0 can't be"):
+        keeper.filtered(batch)
+
+
+def test_times_that_no_batch_can_have_are_damage() -> None:
+    data = keyed((b"a", b"1"), (b"b", None), (b"a", b"2"))
+    batch = of(header_at(data)._replace(base_timestamp=-(2**63)).framed(data[HEADER_SIZE:]))
+    keeper = filtering(batch)
+    with pytest.raises(CorruptRecordError, match="The records of the batch at offset 0 can't be read"):
+        keeper.filtered(batch)
+
+
+@pytest.mark.parametrize("record", [b"", b"\0" * 3, b"\0\0" + b"\xff" * 12], ids=bytes.hex)
+def test_a_marker_that_can_not_be_read_is_no_abort(record: bytes) -> None:
+    header = header_at(marker(9, commit=True))
+    batch = of(header.framed(record))
+    for read in (batch.control_type, batch.coordinator_epoch, lambda: filtering(of(keyed(*RECORDS))).filtered(batch)):
+        with pytest.raises(CorruptRecordError, match="The control record at offset 0 can't be read"):
+            read()

@@ -20,7 +20,7 @@ from kraftlake.replay.loader.record_faults import type_of
 from kraftlake.replay.log.delta_chunk import DeltaChunk
 from kraftlake.replay.log.log_replay import LogReplay
 from kraftlake.replay.log.other_records import OtherChange
-from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges, PartitionRows
+from kraftlake.replay.log.partition_changes import HAD, HAS, PartitionChanges
 from kraftlake.replay.reading.chunks import chunks_of
 from kraftlake.replay.reading.open_reader import LogReader
 from kraftlake.replay.reading.progress import Progress, with_progress
@@ -30,6 +30,7 @@ from kraftlake.replay.spec.cluster_states import ClusterStates, level_of
 from kraftlake.replay.spec.known_bugs import KnownBug
 from kraftlake.replay.spec.partition_rules import Ruling
 from kraftlake.replay.spec.partition_states import PartitionStates
+from kraftlake.replay.spec.past_states import PastStates
 from kraftlake.replay.spec.properties import PROPERTIES
 from kraftlake.replay.spec.record_rules import Place, record_at, version_rulings
 from kraftlake.replay.spec.spec_report import Judgement, SpecReport, Violation
@@ -94,7 +95,7 @@ class _Chunk:
         self._judgement = judgement
         self._end = end
         self._cluster = cluster
-        self._all: tuple[PartitionRows, Any] | None = None
+        self._past: PastStates | None = None
         count = len(chunk.boundaries)
         ends = np.flatnonzero(np.bincount(chunk.deltas, minlength=count) < FULL_BATCH)
         places = np.searchsorted(ends, np.arange(count))
@@ -192,20 +193,11 @@ class _Chunk:
             self._rule(ruling, states, deltas, offsets, None)
 
     def _states_at(self, replay: LogReplay, operation: int) -> PartitionStates:
-        """All partitions after an operation: those of the store, with what the chunk has changed later taken back."""
-        if self._all is None:
-            newest = replay.store.rows()
-            self._all = newest, _keys(newest.topics, newest.partitions)
-        (now, keys_now), changes = self._all, self._chunk.partitions
-        later = changes.take(np.flatnonzero(self._operations[changes.deltas] > operation))
-        keys = _keys(later.topics, later.partitions)
-        unique, first = np.unique(keys, return_index=True)
-        kept = ~np.isin(keys_now, unique)
-        were = later.take(first[(later.flags[first] & HAD) != 0])
-        rows = np.concatenate((now.rows[kept], were.before))
-        topics = np.concatenate((now.topics[kept], were.topics))
-        partitions = np.concatenate((now.partitions[kept], were.partitions))
-        return PartitionStates(rows, topics, partitions, now.names, now.heaps)
+        """All partitions after an operation."""
+        if self._past is None:
+            changes = self._chunk.partitions
+            self._past = PastStates(replay.store.rows(), changes, self._operations[changes.deltas])
+        return self._past.after(operation)
 
     def _rule(
         self, ruling: Ruling, after: PartitionStates, deltas: Any, offsets: Any, before: PartitionStates | None
@@ -256,7 +248,3 @@ class _Chunk:
 
 def _states(changes: PartitionChanges, rows: Any) -> PartitionStates:
     return PartitionStates(np.ascontiguousarray(rows), changes.topics, changes.partitions, changes.names, changes.heaps)
-
-
-def _keys(topics: Any, partitions: Any) -> Any:
-    return (topics.astype(np.int64) << 32) | partitions.astype(np.int64)

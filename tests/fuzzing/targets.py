@@ -19,7 +19,7 @@ from kraftlake.records.varint import MalformedError
 from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 from kraftlake.runtime.java_properties import parse_properties
 from kraftlake.server.requests.messages import UNREADABLE
-from tests.fuzzing import of_files, of_logs, of_wire
+from tests.fuzzing import of_files, of_logs, of_replicas, of_wire
 
 MOST_MEMORY = 512 << 20
 """What the process may grow by while it reads an input of a few kB."""
@@ -47,7 +47,7 @@ def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
-OF_KERNELS = ("batches", "segments", "snapshots", "produced", "replayed", "cleaned")
+OF_KERNELS = ("batches", "segments", "snapshots", "produced", "replayed", "cleaned", "replicas")
 """The targets that compiled code reads."""
 
 FILES = (KraftlakeError,)
@@ -56,6 +56,7 @@ TARGETS = {
     "replayed": Target(of_logs.replay_both_ways, FILES, of_logs.records_of_topics),
     "cleaned": Target(of_logs.clean, FILES, of_logs.produced),
     "produced": Target(of_logs.prepare_produced, FILES, of_logs.produced),
+    "replicas": Target(of_replicas.load_replica, FILES, of_replicas.replicas),
     "segments": Target(of_logs.read_segment, FILES, lambda: of_logs.metadata_files(".log")),
     "snapshots": Target(of_logs.read_checkpoint, FILES, lambda: of_logs.metadata_files(".checkpoint")),
     "values": Target(of_logs.read_value, (CorruptDataError,), of_logs.values),

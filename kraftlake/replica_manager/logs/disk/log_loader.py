@@ -105,11 +105,17 @@ def load_log(
             if _recover(log, segment, cut=True):
                 log.remove_after(segment)
                 break
-        elif not segment.is_sound:
+        elif not _is_sound(log, segment):
             _recover(log, segment, cut=False)
             segment.sync()
     _settle(log, stored)
     return log
+
+
+def _is_sound(log: DiskPartitionLog, segment: LogSegment) -> bool:
+    """Whether a segment that was durable needs no recovery; the last one ends with a whole batch, too."""
+    with _damage_named(segment):
+        return segment.is_sound and (segment is not log.active or segment.ends_whole)
 
 
 def _recover(log: DiskPartitionLog, segment: LogSegment, *, cut: bool) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from struct import Struct
 from typing import Final
 
 import attrs
 
-from kraftlake.records.batch_header import HEADER
+from kraftlake.records.batch_header import HEADER, parse_header
 from kraftlake.replica_manager.errors import CorruptRecordError
 from kraftlake.replica_manager.logs.batch_run import BatchRun, find_batches
 from kraftlake.replica_manager.logs.disk.entry_file import EntryFile
@@ -131,11 +131,18 @@ class LogSegment:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the indexes exist, and end with whole entries within the log."""
+        """Whether the indexes exist, and end with whole entries within the log; of transactions, all entries count.
+
+        Other entries are checked when they are used, by the batch at their place.
+        """
         indexes = [self.offsets, self.times, *([] if self.transactions is None else [self.transactions])]
         last = self.offsets.last
         whole = self._indexed and all(index.is_whole for index in indexes)
-        return whole and (last is None or last[1] < max(self.size, 1))
+        return (
+            whole
+            and (last is None or 0 <= last[1] < max(self.size, 1))
+            and all(self.base_offset <= ended.last_offset >= ended.first_offset for ended in self.aborted())
+        )
 
     def should_roll(self, run: BatchRun, config: LogConfig, now_ms: int) -> bool:
         """Whether the next batches require a new segment."""
@@ -207,9 +214,15 @@ class LogSegment:
         return next((place for place, _ in self._placed_from(offset)), self.size)
 
     def indexed_position(self, offset: int) -> int:
-        """The position of the last batch in the offset index that ends at an offset or before it; else 0."""
+        """The position of the last batch in the offset index that ends at an offset or before it; else 0.
+
+        It is 0, too, for a damaged entry, which does not name the batch at its position. Until KAFKA-806 Kafka wrote
+        the position of an append's first batch with the offset of its last one.
+        """
         known = self.offsets.up_to(min(offset - self.base_offset, LARGEST_RELATIVE_OFFSET))
-        return self.offsets[known - 1][1] if known else 0
+        relative, position = self.offsets[known - 1] if known else (0, 0)
+        end = self._batch_end(position)
+        return position if end is not None and self.base_offset <= end <= self.base_offset + relative else 0
 
     def batches_from(self, offset: int) -> Iterator[LogBatch]:
         """Yield the batch that contains `offset`, or the first one after it, and all later ones."""
@@ -226,7 +239,13 @@ class LogSegment:
     def batches_with(self, timestamp: int) -> Iterator[LogBatch]:
         """Yield batches, among them the first one with a record at or after `timestamp` (epoch ms)."""
         known = self.times.up_to(timestamp - 1)
-        return self.batches_from(self.base_offset + self.times[known - 1][1] if known else self.base_offset)
+        if known:
+            largest, relative = self.times[known - 1]
+            batches = self.batches_from(self.base_offset + relative)
+            first = next(batches, None)
+            if first is not None and first.max_timestamp == largest:  # else the entry is damaged
+                return chain((first,), batches)
+        return self.batches_from(self.base_offset)
 
     def drop_stale_entries(self) -> None:
         """Remove invalid entries from the end of the indexes.
@@ -243,18 +262,28 @@ class LogSegment:
 
     def _batch_end(self, position: int) -> int | None:
         """Return the last offset of the batch at a position, None if no batch begins there."""
-        try:
-            return next((batch.last_offset for _, batch in batches_in(self.log, position)), None)
-        except CorruptRecordError:
-            return None
+        header = parse_header(self.log.read(position, HEADER.size)) if 0 <= position < self.size else None
+        return header.last_offset if header is not None and header.is_possible else None
+
+    @property
+    def _last_indexed_position(self) -> int:
+        return self.indexed_position(self.base_offset + LARGEST_RELATIVE_OFFSET)
 
     def next_offset(self) -> int:
         """The offset after its last record."""
-        last = self.offsets.last
-        end = self.base_offset
-        for _, batch in batches_in(self.log, 0 if last is None else last[1]):
-            end = batch.last_offset + 1
-        return end
+        return self._end()[0]
+
+    @property
+    def ends_whole(self) -> bool:
+        """Whether its batches are all of its bytes."""
+        return self._end()[1] == self.size
+
+    def _end(self) -> tuple[int, int]:
+        """The offset after its last record, and the position after its last batch."""
+        offset, end = self.base_offset, 0
+        for position, batch in batches_in(self.log, self._last_indexed_position):
+            offset, end = batch.last_offset + 1, position + batch.size
+        return offset, end
 
     def _take_indexed_timestamp(self) -> None:
         last = self.times.last
@@ -264,8 +293,7 @@ class LogSegment:
     def find_largest_timestamp(self) -> None:
         """Find the largest timestamp in the last entry of the time index and the batches after it."""
         self._take_indexed_timestamp()
-        last_indexed = self.offsets.last
-        for _, batch in batches_in(self.log, 0 if last_indexed is None else last_indexed[1]):
+        for _, batch in batches_in(self.log, self._last_indexed_position):
             if batch.max_timestamp > self.largest_timestamp:
                 self.largest_timestamp, self._offset_of_largest = batch.max_timestamp, batch.last_offset
 

@@ -19,12 +19,13 @@ from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.files import DiskFiles
 from kraftlake.replica_manager.logs.disk.guarded_files import GuardedFiles
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState, load_log
+from kraftlake.replica_manager.logs.disk.log_segment import OFFSET_ENTRY, TIME_ENTRY, TRANSACTION_ENTRY
 from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot
 from kraftlake.replica_manager.logs.log_batch import LogBatch, log_batches
 from kraftlake.replica_manager.logs.log_values import TimestampAndOffset
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import CorruptDataError
-from simulator.data_batches import batch, old_message
+from simulator.data_batches import batch, marker, old_message
 from simulator.faulty_files import Fault, FaultyFiles, Nothing
 from tests.replica_manager.logs.disk.opened import CLEAN, CRASHED, PARTITION, SMALL, loaded, opened, reopened
 
@@ -53,6 +54,66 @@ def test_lost_indexes_and_snapshots_are_made_again(tmp_path: Path, suffix: str) 
     assert [(len(one.offsets), one.largest_timestamp) for one in made.segments] == segments
     assert made.producers.get(7) is not None
     assert made.offset_for_timestamp(1) == TimestampAndOffset(1, 1, 0)
+
+
+@pytest.mark.parametrize("entry", [(1, -1), (1, 5), (1, 170), (1, 339), (1, 2**31 - 1), (-(2**31), 0), (0, 170)])
+@pytest.mark.parametrize("base", [0, 2])
+def test_an_entry_of_an_offset_index_is_used_for_the_batch_that_it_names_alone(
+    tmp_path: Path, base: int, entry: tuple[int, int]
+) -> None:
+    log = filled(tmp_path)
+    before = held(log)
+    log.flush()
+    log.close()
+    (tmp_path / "foo-0" / f"{base:020d}.index").write_bytes(OFFSET_ENTRY.pack(*entry))
+    made = opened(tmp_path, stored=CLEAN)
+    assert held(made) == before
+    segment = made.segments[made.segment_at(base)]
+    assert [next(segment.batches_from(base + at)).last_offset for at in range(2)] == [base, base + 1]
+    assert [made.offset_for_timestamp(at) for at in range(9)] == [
+        TimestampAndOffset(at, at, at // 4) for at in range(9)
+    ]
+
+
+@pytest.mark.parametrize("entry", [(0, 1), (-5, 1), (0, 2**31 - 1)])
+def test_an_entry_of_a_time_index_is_used_for_the_batch_that_it_names_alone(
+    tmp_path: Path, entry: tuple[int, int]
+) -> None:
+    log = filled(tmp_path)
+    log.flush()
+    log.close()
+    (tmp_path / "foo-0" / f"{2:020d}.timeindex").write_bytes(TIME_ENTRY.pack(*entry) + TIME_ENTRY.pack(3, 1))
+    made = opened(tmp_path, stored=CLEAN)
+    assert [made.offset_for_timestamp(at) for at in range(9)] == [
+        TimestampAndOffset(at, at, at // 4) for at in range(9)
+    ]
+
+
+@pytest.mark.parametrize("more", [b"\0", b"\0" * 100, b"x" * 100], ids=["a byte", "zeros", "others"])
+def test_bytes_behind_the_last_batch_of_a_log_that_was_closed_in_order_are_damage(tmp_path: Path, more: bytes) -> None:
+    """What would be appended behind them could not be read."""
+    log = filled(tmp_path)
+    log.flush()
+    log.close()
+    with (tmp_path / "foo-0" / f"{8:020d}.log").open("ab") as file:
+        file.write(more)
+    with pytest.raises(CorruptDataError, match=r"0008\.log is damaged in what was durable"):
+        opened(tmp_path, stored=CLEAN)
+
+
+def test_a_transaction_index_of_another_log_is_made_again(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append_as_leader(batch(b"y", producer=8, transactional=True), 0)
+    log.append_as_leader(marker(8, commit=False), 0)
+    (kept,) = log.active.aborted()
+    log.flush()
+    log.close()
+    index = tmp_path / "foo-0" / f"{0:020d}.txnindex"
+    whole = index.read_bytes()
+    index.write_bytes(TRANSACTION_ENTRY.pack(0, 8, 5, 1, 7))
+    made = opened(tmp_path, stored=CLEAN)
+    assert [*made.active.aborted()] == [kept]
+    assert index.read_bytes() == whole
 
 
 def test_indexes_without_a_log_and_files_to_delete_go(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import atheris
 
@@ -22,12 +24,16 @@ from tests.fuzzing.corpus import kept_inputs
 LIMITS = ("-rss_limit_mb=0", "-timeout=10", "-max_len=8192", "-print_final_stats=1")
 
 
+def target(name: str) -> Any:
+    """The target of a name; few modules are imported for it, as each takes time to be instrumented."""
+    modules = (import_module(f"tests.fuzzing.of_{what}") for what in ("logs", "replicas", "wire", "files"))
+    return next(module.TARGETS[name] for module in modules if name in module.TARGETS)
+
+
 def fuzz(names: list[str], options: list[str]) -> None:
     """Fuzz until an option of libFuzzer's says stop; does not return."""
     with atheris.instrument_imports(include=["kraftlake"]):
-        from tests.fuzzing.targets import TARGETS
-
-    chosen = [TARGETS[name] for name in names]
+        chosen = [target(name) for name in names]
 
     def one(data: bytes) -> None:
         if len(chosen) == 1:
@@ -38,7 +44,7 @@ def fuzz(names: list[str], options: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="kraftlake-seeds-") as seeds:
         for number, name in enumerate(names):
             first = bytes([number]) if len(names) > 1 else b""
-            for place, seed in enumerate((*TARGETS[name].seeds(), *kept_inputs(name))):
+            for place, seed in enumerate((*chosen[number].seeds(), *kept_inputs(name))):
                 Path(seeds, f"{number}-{place}").write_bytes(first + seed)
         repeats = any(Path(word).is_file() for word in options)
         atheris.Setup([sys.argv[0], *LIMITS, *options, *([] if repeats else [seeds])], one)

@@ -1,6 +1,7 @@
 """Inputs that reach code which the seeds do not, found by fuzzing: a file for each target, an input a line, in base64.
 
-`python -m tests.fuzzing.corpus TARGET FOLDER` adds inputs of a folder that the fuzzer wrote.
+`python -m tests.fuzzing.corpus TARGET FOLDER` adds inputs of a folder that the fuzzer wrote. `found.txt` has those by
+which a fault was found, each behind the name of its target.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from kraftlake.kafka_files.archives.members import ArchiveLimits
 from kraftlake.kafka_files.node.meta_properties import read_properties
 from kraftlake.kafka_files.node.partition_files import parse_leader_epochs, parse_offsets, parse_topic_id
 from kraftlake.kafka_files.node.quorum_state import parse_election_state
+from kraftlake.metadata_log.delta_table.actions import decode_commit
 from kraftlake.metadata_log.delta_table.checkpoint import read_checkpoint
 from kraftlake.metadata_log.delta_table.checkpoint_writer import write_checkpoint
 from kraftlake.metadata_log.delta_table.delta_log import hinted_checkpoint, read_table
@@ -34,8 +35,10 @@ from kraftlake.records.foreign.message_format import parse_schema, record_type_o
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay.bundle.key_file import read_key
 from kraftlake.replica_manager.logs.disk.producer_snapshots import decode_snapshot
+from kraftlake.runtime.java_properties import parse_properties
 from kraftlake.server.notices.outbox import Outbox
 from tests.fuzzing.of_logs import AUTOMQ, SAMPLES, in_a_file
+from tests.fuzzing.target import FILES, Target
 from tests.metadata_log.log_batches import UnsyncedDisk
 
 UNPACKED = ArchiveLimits(members=1000, unpacked=1 << 24, ratio_from=1 << 22, held=1 << 22)
@@ -182,3 +185,16 @@ def read_jaas(data: bytes) -> None:
 def jaas() -> Iterable[bytes]:
     entry = b'org.apache.kafka.common.security.scram.ScramLoginModule required username="a" password="b";'
     return [entry, b"\0KafkaServer {\n" + entry + b"\n};\n// more\nlistener.KafkaServer { a.B optional c=d; };"]
+
+
+TARGETS = {
+    "stores": Target(open_store, FILES, stores),
+    "node_files": Target(read_node_files, FILES, node_files),
+    "properties": Target(parse_properties, (ValueError,), lambda: [b"a.b = c\\\n d\n! no\n\\u0041:x"]),
+    "documents": Target(read_document, FILES, documents),
+    "commits": Target(lambda data: decode_commit(data, 1, "fuzzed", "log"), FILES, commits),
+    "checkpoints": Target(read_delta_checkpoint, (*FILES, FileNotFoundError), delta_checkpoints),
+    "archives": Target(read_archive, FILES, archives),
+    "schemas": Target(read_schema, FILES, schemas),
+    "jaas": Target(read_jaas, (ValueError,), jaas),
+}  # fmt: skip

@@ -29,8 +29,9 @@ from kraftlake.replica_manager.logs.cleaning.offset_map import OffsetMap
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
-from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.errors import CorruptDataError, KraftlakeError
 from simulator.data_batches import batch, keyed, marker
+from tests.fuzzing.target import FILES, Target
 from tests.kernels.mutants import batches_of
 from tests.records.test_batch import signed
 
@@ -208,3 +209,15 @@ def records_of_topics() -> Iterable[bytes]:
     yield encode_batch(RecordBatch.of(0, 1, 1, messages))
     yield b"".join(encode_batch(RecordBatch.of(at, 1, 1, [one])) for at, one in enumerate(messages))
     yield from metadata_files(".log")
+
+
+TARGETS = {
+    "batches": Target(read_both_ways, FILES, lambda: metadata_files(".log")),
+    "replayed": Target(replay_both_ways, FILES, records_of_topics),
+    "cleaned": Target(clean, FILES, produced),
+    "produced": Target(prepare_produced, FILES, produced),
+    "segments": Target(read_segment, FILES, lambda: metadata_files(".log")),
+    "snapshots": Target(read_checkpoint, FILES, lambda: metadata_files(".checkpoint")),
+    "values": Target(read_value, (CorruptDataError,), values),
+    "foreign": Target(read_foreign_value, (CorruptDataError,), foreign_values),
+}  # fmt: skip

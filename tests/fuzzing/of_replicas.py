@@ -11,9 +11,8 @@ from pathlib import Path
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from simulator.data_batches import batch, marker
 from tests.fuzzing.of_logs import with_right_sums
+from tests.fuzzing.target import FILES, Target
 from tests.replica_manager.logs.disk.opened import opened, reopened
-
-LOG = f"{0:020}.log"
 
 
 def load_replica(data: bytes) -> None:
@@ -60,3 +59,6 @@ def replicas() -> Iterable[bytes]:
     for at, name in enumerate(sorted(_whole())):
         for clean in range(2):
             yield bytes([2 * at + clean]) + _whole()[name]
+
+
+TARGETS = {"replicas": Target(load_replica, FILES, replicas)}

@@ -15,14 +15,17 @@ from kraftlake.controller.access.scram import ScramUpsertion
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
+from kraftlake.protocol.fetch_response import decode_fetch
 from kraftlake.protocol.jaas import parse_jaas
 from kraftlake.protocol.message_scan import read_message
-from kraftlake.protocol.scram import HASHES, scram_messages
+from kraftlake.protocol.scram import HASHES, ScramError, scram_messages
+from kraftlake.records.varint import MalformedError
 from kraftlake.server.listener_security import ServerSasl
 from kraftlake.server.requests.frame_buffer import LENGTH, FrameBuffer
 from kraftlake.server.requests.login_users import LoginUsers
-from kraftlake.server.requests.messages import encoded_request, entity, request_in, versions_of
+from kraftlake.server.requests.messages import UNREADABLE, encoded_request, entity, request_in, versions_of
 from kraftlake.server.requests.sasl_authenticator import SaslServerAuthenticator
+from tests.fuzzing.target import Target
 
 SECRET = "of-alice-alone-0123456789"
 APIS = sorted(schema_name_map)
@@ -106,3 +109,15 @@ def challenge(data: bytes) -> None:
 def challenges() -> Iterable[bytes]:
     yield b"r=nabc,s=c29tZSBzYWx0,i=4096\nv=AAAA"
     yield b"e=other-error"
+
+
+TARGETS = {
+    "requests": Target(request, UNREADABLE, requests),
+    "responses": Target(response, UNREADABLE, responses),
+    "answers": Target(
+        lambda data: decode_fetch(data, 0), (MalformedError, IndexError, struct.error, UnicodeDecodeError),
+        lambda: [bytes(11), struct.pack(">ihi", 0, 0, 0) + b"\2" + bytes(16) + b"\2" + bytes(60)],
+    ),
+    "logins": Target(log_in, (ValueError,), logins),
+    "challenges": Target(challenge, (ScramError,), challenges),
+}  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import platform
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzzing.corpus import kept_inputs
+from tests.fuzzing.corpus import FOLDER, kept_inputs
 from tests.fuzzing.long_run import MINUTES, PLAIN, fuzz_target, run_fuzzer
 from tests.fuzzing.targets import OF_KERNELS, TARGETS
 from tests.kernels.guarded_builds import GuardedBuild, build_guided
@@ -30,18 +31,13 @@ def test_seeds_and_kept_inputs_are_read_or_refused(name: str) -> None:
         TARGETS[name].check(data)
 
 
-FOUND = {
-    "requests": (
-        "0058000080000000000002020202020202020202020202020202020202020202020202025800008000000000000202020100"
-        "0000010000000000005102020202020202020200ff0000002e02000003"
-    ),  # a tagged field within a list that kio does not know
-}
-"""Inputs that were once neither read nor refused."""
+FOUND = [line.split() for line in (FOLDER / "found.txt").read_text("ascii").splitlines()]
+"""Inputs that were once neither read nor refused: a target, and the bytes in base64."""
 
 
-@pytest.mark.parametrize("name", FOUND)
-def test_what_was_found_stays_mended(name: str) -> None:
-    TARGETS[name].check(bytes.fromhex(FOUND[name]))
+@pytest.mark.parametrize(("name", "data"), FOUND)
+def test_what_was_found_stays_mended(name: str, data: str) -> None:
+    TARGETS[name].check(base64.b64decode(data))
 
 
 @needs_the_fuzzer
@@ -54,10 +50,11 @@ def test_a_short_run_of_all_targets_finds_nothing(tmp_path: Path) -> None:
 @needs_the_fuzzer
 def test_the_fuzzer_finds_a_fault_that_is_planted(tmp_path: Path) -> None:
     planted = (
-        "from tests.fuzzing import __main__ as door; from tests.fuzzing import targets\n"
+        "from tests.fuzzing import __main__ as door, of_files\n"
+        "from tests.fuzzing.target import Target\n"
         "def faulty(data):\n"
         "    assert data[:2] != b'\\1\\2'\n"
-        "targets.TARGETS['jaas'] = targets.Target(faulty, (), lambda: [b'\\0\\0'])\n"
+        "of_files.TARGETS['jaas'] = Target(faulty, (), lambda: [b'\\0\\0'])\n"
         f"door.fuzz(['jaas'], ['-seed=1', '-runs=50000', '-artifact_prefix={tmp_path}/'])\n"
     )
     command = [sys.executable, "-c", planted]

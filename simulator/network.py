@@ -21,6 +21,7 @@ from kraftlake.protocol.node_error import ClosedConnectionError, NodeError, NotL
 from kraftlake.server.listener_security import PLAINTEXT, ListenerSecurity
 from kraftlake.server.requests.authentication_counts import AuthenticationCounts
 from kraftlake.server.requests.dispatcher import Peer
+from kraftlake.server.requests.messages import api_of
 from simulator import threads
 from simulator.scheduler import FOREVER, MILLISECOND, SECOND, Killed, Process, Scheduler, Task, active
 
@@ -73,6 +74,8 @@ class VirtualListener:
         self._closed = False
         self.connections: dict[VirtualConnection, None] = {}
         """Those that are open."""
+        self.unanswered: dict[tuple[VirtualConnection, int], tuple[int, str]] = {}
+        """When each request came that has no answer yet, and the name of its API."""
 
     @property
     def port(self) -> int:
@@ -102,6 +105,7 @@ class VirtualListener:
                 connection.reset()
             return
         self._frames.append((connection, number, frame))
+        self.unanswered[connection, number] = self.network.scheduler.now_ns, api_of(frame) or "?"
         self._news.notify()
 
     def leave(self, connection: VirtualConnection) -> None:
@@ -135,6 +139,7 @@ class VirtualListener:
         while (work := self._next()) is not None:
             connection, number, frame = work
             if connection.is_reset and not self.network.arrives_late(connection.process, frame):
+                del self.unanswered[connection, number]
                 continue
             self._handle(frame, _PEER, partial(self._respond, connection, number))
 
@@ -142,6 +147,7 @@ class VirtualListener:
         if not self.process.alive:
             raise Killed
         network = self.network
+        self.unanswered.pop((connection, number), None)
         if answer is None:
             network.scheduler.after(network.latency(), connection.reset)
         elif answer:

@@ -8,6 +8,7 @@ from typing import Any
 from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.metadata_image import MetadataImage
+from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
@@ -209,6 +210,11 @@ class BrokerMachine(Node):
     @property
     def _broker(self) -> Any:
         return None if self.process is None or not self.process.alive else self.process.extra.get("broker")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the broker takes itself for one that is in service."""
+        return self._broker is not None and self._broker.lifecycle.state is LifecycleState.RUNNING
 
     @property
     def broker_epoch(self) -> int:

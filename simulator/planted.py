@@ -11,8 +11,9 @@ import attrs
 
 from kraftlake.controller.cluster import brokers
 from kraftlake.controller.quorum.active_controller import ActiveController
-from kraftlake.controller.replication import alter_partition, partition_change
-from kraftlake.metadata_log import log as metadata_log
+from kraftlake.controller.replication import alter_partition, leader_and_isr, partition_change
+from kraftlake.controller.replication.partition_change import Election
+from kraftlake.metadata_log.append import log_commit
 from kraftlake.metadata_log.append.group_commit import GroupCommit
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.storage.disk import ObjectStoreDisk, is_probe
@@ -27,22 +28,24 @@ from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
 from kraftlake.replica_manager.logs.partition_log import PartitionLog, readable_end
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
+from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.partition.partition_state import PendingShrinkIsr
 from kraftlake.replica_manager.requests import delayed_answers
 from kraftlake.server.broker.serving import fetch
 from kraftlake.server.controller import topic_handlers
+from simulator import planted_liveness
 from simulator.forgetful_disk import ForgetfulDisk
-
-Change = tuple[Any, str, Any]
-"""An object, the name of its attribute, and the faulty value."""
-
-
-@attrs.frozen
-class PlantedFault:
-    """`what` is wrong then; `changes` makes it so."""
-
-    what: str
-    changes: Callable[[], list[Change]]
+from simulator.planted_fault import Change, PlantedFault
+from simulator.specification import (
+    CONSISTENT_READ,
+    LEADER_CANDIDATE_COMPLETENESS,
+    LEADER_COMPLETENESS,
+    LOG_MATCHING,
+    METADATA_LOG_MATCHING,
+    MIN_ISR_RECOVERY_QUORUM,
+    NO_COMMITTED_RECORD_LOST,
+    REPLICATION_QUORUM_SUPERSET,
+)
 
 
 def _high_watermark_at_log_end() -> list[Change]:
@@ -75,6 +78,18 @@ def _no_truncation() -> list[Change]:
     return [(fetch, "_partition", partition_without_epoch)]
 
 
+def _truncation_at_election() -> list[Change]:
+    lead = Partition.make_leader
+
+    def truncate_and_lead(self: Partition, registration: Any, **more: Any) -> bool:
+        log = self.log
+        if log is not None and registration.leader_epoch > self.leader_epoch:
+            log.truncate_to(log.high_watermark)
+        return lead(self, registration, **more)
+
+    return [(Partition, "make_leader", truncate_and_lead)]
+
+
 def _acknowledged_at_once() -> list[Change]:
     return [(delayed_answers, "check_enough_replicas_reach_offset", lambda partition, offset: (True, ErrorCode.NONE))]
 
@@ -89,6 +104,10 @@ def _uncommitted_read() -> list[Change]:
 
 def _unclean_shutdown_ignored() -> list[Change]:
     return [(brokers, "_shut_down", lambda state, broker_id, *, clean: [])]
+
+
+def _elections_unclean() -> list[Change]:
+    return [(leader_and_isr, "election_of", lambda state, topic: Election.UNCLEAN)]
 
 
 def _election_of_any_replica() -> list[Change]:
@@ -122,7 +141,7 @@ def _fenced_writer_goes_on() -> list[Change]:
             epoch = self.epoch
         append(self, rows, epoch=epoch, **more)
 
-    return [(MetadataLog, "append", append_anyway), (metadata_log, "check_batches", lambda *_, **__: None)]
+    return [(MetadataLog, "append", append_anyway), (log_commit, "check_batches", lambda *_, **__: None)]
 
 
 def _stale_controller_answers() -> list[Change]:
@@ -188,6 +207,11 @@ def _last_leader_forgotten() -> list[Change]:
     return [(partition_change._Change, "_set_last_known_leader", lambda self: None)]
 
 
+def _no_eligible_leaders() -> list[Change]:
+    names = ("_set_elr", "_set_last_known_leader")
+    return [(partition_change._Change, name, lambda self: None) for name in names]
+
+
 def _no_fsync() -> list[Change]:
     return [(LogSegment, "sync", lambda self: None)]
 
@@ -213,8 +237,8 @@ def _logs_begin_at_recovery_points() -> list[Change]:
 def _another_topic_deleted() -> list[Change]:
     delete = vars(topic_handlers)["delete_topics"]
 
-    def delete_more(state: Any, ids: Any) -> Any:
-        done, other = delete(state, ids), state.image.topics.get_topic("one")
+    def delete_more(state: Any, ids: Any, **more_options: Any) -> Any:
+        done, other = delete(state, ids, **more_options), state.image.topics.get_topic("one")
         more = [] if not done.records or other is None else delete(state, [other.id]).records
         return attrs.evolve(done, records=[*done.records, *more])
 
@@ -257,16 +281,32 @@ def _tombstones_removed_at_once() -> list[Change]:
 
 
 PLANTED = {
-    "high-watermark-at-log-end": PlantedFault("a leader commits what no other replica has", _high_watermark_at_log_end),
+    "high-watermark-at-log-end": PlantedFault(
+        "a leader commits what no other replica has", _high_watermark_at_log_end, breaks=LEADER_CANDIDATE_COMPLETENESS
+    ),
     "high-watermark-below-min-isr": PlantedFault("a leader commits alone", _high_watermark_below_min_isr),
     "followers-ahead": PlantedFault("a follower takes all that it has for committed", _followers_ahead),
-    "no-truncation": PlantedFault("a follower keeps what its leader does not have", _no_truncation),
+    "no-truncation": PlantedFault(
+        "a follower keeps what its leader does not have", _no_truncation, breaks=LOG_MATCHING, seed=8
+    ),
+    "truncation-at-election": PlantedFault(
+        "a new leader removes what it does not know to be committed", _truncation_at_election,
+        breaks=LEADER_COMPLETENESS, seed=2
+    ),
     "acknowledged-at-once": PlantedFault("acks=all waits for nobody", _acknowledged_at_once),
     "duplicates-appended": PlantedFault("a producer's retry is appended again", _duplicates_appended),
-    "uncommitted-read": PlantedFault("consumers read above the high watermark", _uncommitted_read),
+    "uncommitted-read": PlantedFault(
+        "consumers read above the high watermark", _uncommitted_read, breaks=CONSISTENT_READ, seed=7
+    ),
     "unclean-shutdown-ignored": PlantedFault("a broker that lost data stays in sync", _unclean_shutdown_ignored),
+    "elections-unclean": PlantedFault(
+        "where no replica has all records, any other is elected", _elections_unclean,
+        breaks=LEADER_CANDIDATE_COMPLETENESS,
+    ),
     "election-of-any-replica": PlantedFault("replicas out of sync are elected", _election_of_any_replica),
-    "elr-kept-in-sync": PlantedFault("replicas stay eligible with enough in sync", _elr_kept_in_sync),
+    "elr-kept-in-sync": PlantedFault(
+        "replicas stay eligible with enough in sync", _elr_kept_in_sync, breaks=REPLICATION_QUORUM_SUPERSET, seed=7
+    ),
     "isr-kept-after-session": PlantedFault("a broker without a session stays leader", _isr_kept_after_session),
     "fenced-writer-goes-on": PlantedFault("a fenced controller goes on committing", _fenced_writer_goes_on),
     "stale-controller-answers": PlantedFault(
@@ -274,21 +314,32 @@ PLANTED = {
     ),
     "commits-overwrite": PlantedFault("the lake's commits are no compare-and-set", _commits_overwrite),
     "lake-names-not-synced": PlantedFault("commits are shown before they are durable", _lake_names_not_synced),
-    "committed-before-durable": PlantedFault("a controller shows what it has not committed", _committed_before_durable),
+    "committed-before-durable": PlantedFault(
+        "a controller shows what it has not committed", _committed_before_durable, breaks=METADATA_LOG_MATCHING, seed=4
+    ),
     "isr-of-stale-leaders": PlantedFault("a leader of an old epoch changes the ISR", _isr_of_stale_leaders),
     "isr-of-old-partition-epochs": PlantedFault("a late request changes a newer ISR", _isr_of_old_partition_epochs),
     "shrink-taken-as-committed": PlantedFault(
-        "a leader waits no more for a follower that the controller still has in sync", _shrink_taken_as_committed
+        "a leader waits no more for a follower that the controller still has in sync", _shrink_taken_as_committed,
+        breaks=REPLICATION_QUORUM_SUPERSET,
+    ),
+    "no-eligible-leaders": PlantedFault(
+        "a controller writes down neither the eligible leaders of a partition nor the last one", _no_eligible_leaders,
+        breaks=MIN_ISR_RECOVERY_QUORUM, seed=3
     ),
     "last-leader-forgotten": PlantedFault(
-        "a partition that has lost all replicas in sync does not know who led it", _last_leader_forgotten
+        "a partition that has lost all replicas in sync does not know who led it", _last_leader_forgotten,
+        breaks=MIN_ISR_RECOVERY_QUORUM,
     ),
     "no-fsync": PlantedFault("segments are not made durable", _no_fsync),
     "torn-ends-kept": PlantedFault("a torn end of a log is not cut off", _recovery_keeps_torn_ends),
     "logs-begin-at-recovery-points": PlantedFault(
         "a restarted replica begins at a wrong log start", _logs_begin_at_recovery_points
     ),
-    "another-topic-deleted": PlantedFault("with a topic, another one is deleted", _another_topic_deleted),
+    "another-topic-deleted": PlantedFault(
+        "with a topic, another one is deleted", _another_topic_deleted,
+        breaks=NO_COMMITTED_RECORD_LOST, seed=5, hours=0.4,
+    ),
     "out-of-range-above-high-watermark": PlantedFault(
         "consumers ahead of a new leader's high watermark start again", _out_of_range_above_high_watermark
     ),
@@ -296,7 +347,8 @@ PLANTED = {
     "tombstones-removed-at-once": PlantedFault(
         "compaction removes tombstones before their time", _tombstones_removed_at_once
     ),
-}
+    **planted_liveness.FAULTS,
+}  # fmt: skip
 
 
 @contextmanager

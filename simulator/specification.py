@@ -26,14 +26,18 @@ SAFETY = (
 )  # fmt: skip
 """The properties of safety."""
 
+EVENTUALLY_RUNS = "EventuallyRuns"
 EVENTUALLY_UNFENCED = "EventuallyUnfenced"
+ALTER_PARTITION_REACHED_OR_ZERO = "AlterPartitionEpochEventuallyReachedOrZero"
 EVENTUALLY_METADATA_CONVERGES = "EventuallyMetadataConverges"
+EVENTUALLY_ANSWERED = "EventuallyWriteIsAcceptedOrRejected"
 EVENTUALLY_REPLICATED = "EventuallyAcknowledgedValueFullyReplicated"
 EVENTUALLY_REASSIGNMENT_COMPLETES = "EventuallyReassignmentCompletes"
 LIVENESS = (
-    EVENTUALLY_UNFENCED, EVENTUALLY_METADATA_CONVERGES, EVENTUALLY_REPLICATED, EVENTUALLY_REASSIGNMENT_COMPLETES,
+    EVENTUALLY_RUNS, EVENTUALLY_UNFENCED, ALTER_PARTITION_REACHED_OR_ZERO, EVENTUALLY_METADATA_CONVERGES,
+    EVENTUALLY_ANSWERED, EVENTUALLY_REPLICATED, EVENTUALLY_REASSIGNMENT_COMPLETES,
 )  # fmt: skip
-"""The properties of liveness that are judged at the end of an hour, when no fault is left."""
+"""The properties of liveness, which are judged at the end of an hour, when no fault is left."""
 
 
 def quorum_problem(partition: Any, state: PartitionRegistration) -> str:

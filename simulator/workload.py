@@ -23,7 +23,6 @@ from simulator.specification import CONSISTENT_READ
 
 PRODUCE_VERSIONS = range(9, 10)
 FETCH_VERSIONS = range(12, 13)
-_GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 _PAUSE_NS = 5 * SECOND
 _KEYS = 40
 _TOMBSTONES = 0.15
@@ -46,6 +45,8 @@ class History:
     deleted: set[str] = attrs.field(factory=set)
     """The topics whose deletion was asked for."""
     errors: dict[str, int] = attrs.field(factory=dict)
+    in_flight: dict[int, str] = attrs.field(factory=dict)
+    """What each producer has sent, and has no answer to, by its number."""
 
     def count(self, what: str, error: ErrorCode) -> None:
         """Count an answer."""
@@ -106,7 +107,7 @@ class Producer:
             self._made += 1
             values.append(b"producer %d value %d" % (self.number, self._made))
         data = self._batch(topic, values, sequence & 0x7FFF_FFFF)
-        while not self.is_stopped():
+        while not self.is_stopped() or self.number in self.history.in_flight:
             topic_id = self.client.ids.get(topic)
             error, offset = self._send(topic, partition, data)
             if error == ErrorCode.NONE:
@@ -144,9 +145,12 @@ class Producer:
 
     def _send(self, topic: str, partition: int, data: bytes) -> tuple[ErrorCode | None, int]:
         """The error of an answer (None without an answer) and the base offset."""
+        in_flight = self.history.in_flight
         address = self.client.leader_of(topic, partition)
         if address is None:
+            in_flight.pop(self.number, None)  # nobody is there to answer
             return None, -1
+        in_flight.setdefault(self.number, f"{topic}-{partition} since {active().now_ns / SECOND:.3f} s")
 
         def make(module: Any) -> Any:
             one = module.PartitionProduceData(index=partition, records=data)
@@ -159,6 +163,7 @@ class Producer:
             answer = self.client.ask(address, "produce", PRODUCE_VERSIONS, make)
         except NodeError:
             return None, -1
+        del in_flight[self.number]
         told = answer.responses[0].partition_responses[0]
         return told.error_code, int(told.base_offset)
 

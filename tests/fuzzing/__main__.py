@@ -3,6 +3,8 @@
     python -m tests.fuzzing TARGET[,TARGET…] [OPTIONS] [FOLDER]    # -max_total_time=60 …; new inputs go into FOLDER
     python -m tests.fuzzing.corpus TARGET FOLDER                   # keeps the shortest of these inputs
 
+Branches of the kernels guide it, too, in the build that `tests.fuzzing.long_run` makes.
+
 Of several targets the first byte of an input chooses one. A finding ends the process with exit code 77 and a file
 `crash-…`, which repeats it where it is given in place of FOLDER.
 """

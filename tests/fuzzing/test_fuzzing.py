@@ -71,7 +71,6 @@ def guided_build(tmp_path_factory: pytest.TempPathFactory) -> GuardedBuild:
 
 @needs_the_fuzzer
 @pytest.mark.skipif(not LONG, reason="make test-long: an hour")
-@pytest.mark.xdist_group("guarded builds")
 @pytest.mark.parametrize("name", TARGETS)
 def test_an_hour_finds_nothing(name: str, tmp_path: Path, guided_build: GuardedBuild) -> None:
     """Of CPU time, all targets together; where compiled code reads, its branches guide and sanitizers watch it."""

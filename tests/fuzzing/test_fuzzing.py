@@ -15,6 +15,7 @@ from tests.fuzzing.corpus import FOLDER, kept_inputs
 from tests.fuzzing.long_run import MINUTES, PLAIN, fuzz_target, run_fuzzer
 from tests.fuzzing.targets import OF_KERNELS, TARGETS
 from tests.kernels.guarded_builds import GuardedBuild, build_guided
+from tests.kernels.test_guarded_builds import BEYOND
 from tests.wheel import REPOSITORY, made_once
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
@@ -67,6 +68,12 @@ def test_the_fuzzer_finds_a_fault_that_is_planted(tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def guided_build(tmp_path_factory: pytest.TempPathFactory) -> GuardedBuild:
     return build_guided(made_once(tmp_path_factory, "guided", build_guided))
+
+
+@needs_the_fuzzer
+@pytest.mark.skipif(not LONG, reason="make test-long: other kernels are compiled")
+def test_kernels_that_guide_end_a_process_that_reads_beyond_a_buffer(guided_build: GuardedBuild) -> None:
+    assert "AddressSanitizer: heap-buffer-overflow" in guided_build.run("-c", BEYOND).stderr
 
 
 @needs_the_fuzzer

@@ -16,9 +16,7 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.image.provenance import MetadataProvenance
-from kraftlake.metadata_log.delta_table.delta_log import read_table
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.log_facts import LOG_TABLE
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.replay.loader.image_columns import topics_to_arrow
 from kraftlake.replay.reading.open_reader import LakeReader
@@ -31,7 +29,6 @@ from kraftlake.spark_jobs.stream_steps import ExecutorStep
 from kraftlake.spark_jobs.tasks import bounded_batches, collected, in_arrow, numbered_frame, parallelism, this_executor
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
-from kraftlake.tables.changes_writer import ChangesWriter
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, chunks_of
 from kraftlake.tables.shards.faults import raise_first
 from kraftlake.tables.shards.results import Results, result_of
@@ -67,10 +64,8 @@ class TableSteps:
     names: Sequence[str]
     snapshot_every_bytes: int | None = None
     step_records: int | None = None
-    _snapshots: _Snapshots | None = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._snapshots = None if self.snapshot_every_bytes is None else _Snapshots(self.snapshot_every_bytes)
+    _size: int = attrs.field(init=False, default=0)
+    _unwritable: str | None = attrs.field(init=False, default=None)
 
     def __call__(self, spark: SparkSession, last: int) -> Iterator[ExecutorStep]:
         """Update the tables to an offset: see ExecutorSteps.
@@ -80,7 +75,6 @@ class TableSteps:
         """
         names, log = self.names, MetadataLog.open(self.lake)
         tasks = parallelism(spark)
-        step_records = self.step_records or STEP_RECORDS * tasks
         while True:
             covers = covered_by(LakeReader(log), writers_of(names))
             behind = {name: offset for name, offset in covers.items() if offset is None or offset < last}
@@ -89,20 +83,16 @@ class TableSteps:
             low = min(behind.values(), key=lambda offset: -1 if offset is None else offset)
             group = [name for name, offset in behind.items() if offset == low]
             ahead = [offset for offset in covers.values() if offset is not None and (low is None or offset > low)]
-            writers = [writer for writer in writers_of(group) if isinstance(writer, ChangesWriter)]
             phase = _Phase(
                 spark=spark,
                 log=log,
-                held=names,
+                holder=names[0],
                 covers=low,
-                step_records=step_records,
+                step_records=self.step_records or STEP_RECORDS * tasks,
                 tasks=tasks,
-                writers=writers,
+                tables=[writer.table(log.path) for writer in writers_of(group)],
             )
-            for offset, done, rows in phase.steps(min([last, *ahead])):
-                made = self._snapshots
-                if made is not None:
-                    made.step_done(spark, log, offset, done)
+            for offset, done, rows in phase.steps(min([last, *ahead]), names):
                 yield ExecutorStep(
                     offset=offset,
                     end=max(offset, last) + 1,
@@ -110,9 +100,33 @@ class TableSteps:
                     executors=frozenset(each.executor for each in done[:-1]),
                     topics=sum(each.names.num_rows for each in done),
                     partitions=sum(each.partitions for each in done),
-                    snapshots=() if made is None else made.taken(),
-                    unwritable=None if made is None else made.unwritable,
+                    snapshots=self._snapshots(spark, log, offset, done),
+                    unwritable=self._unwritable,
                 )
+
+    def _snapshots(
+        self, spark: SparkSession, log: MetadataLog, offset: int, done: Sequence[ShardDone]
+    ) -> tuple[int, ...]:
+        """Write a snapshot of the states after a step if one is due, as at the log's end; returns its end offset."""
+        self._size += sum(each.size for each in done)
+        every, end_offset, others = self.snapshot_every_bytes, offset + 1, done[-1].state
+        if every is None or not self._size or (self._size < every and end_offset < log.end_offset):
+            return ()
+        self._unwritable = done[-1].unwritable
+        state = None if others is None else read_state(log.path, others)
+        if state is None or state.open_since is not None:
+            return ()
+        self._size = 0
+        if any(snapshot.end_offset == end_offset for snapshot in log.snapshots()):
+            return ()
+        topics = states_frame(spark, log.path, [each.state for each in done[:-1] if each.state is not None])
+        try:
+            with bounded_batches(spark):
+                add_snapshot(log.path, state, pa.concat_tables([each.names for each in done]), topics)
+        except UnwritableMetadataError as fault:
+            self._unwritable = str(fault)
+            return ()
+        return (end_offset,)
 
 
 def run_step(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> Results:
@@ -147,91 +161,41 @@ def states_frame(spark: SparkSession, lake: Location, states: Sequence[StateFile
     return numbered_frame(spark, len(states), len(states), read, CHUNK_SCHEMA)
 
 
-@attrs.define
-class _Snapshots:
-    """The lake's snapshots that a run writes: one after each `every_bytes` bytes of records, at the end of a step.
-
-    Another one is written at the log's end. `written` are their end offsets; `unwritable` is the reason if the newest
-    image should have a snapshot and can't have one.
-    """
-
-    every_bytes: int
-    written: list[int] = attrs.field(factory=list)
-    unwritable: str | None = None
-    _size: int = 0
-
-    def step_done(self, spark: SparkSession, log: MetadataLog, offset: int, done: Sequence[ShardDone]) -> None:
-        """Count the records of a step up to an offset, and write a snapshot of the states after it if one is due."""
-        self._size += sum(each.size for each in done)
-        end_offset, others = offset + 1, done[-1].state
-        if not self._size or (self._size < self.every_bytes and end_offset < log.end_offset):
-            return
-        self.unwritable = done[-1].unwritable
-        if others is None:
-            return
-        state = read_state(log.path, others)
-        if state.open_since is not None:
-            return
-        self._size = 0
-        if any(snapshot.end_offset == end_offset for snapshot in log.snapshots()):
-            return
-        shards = [each.state for each in done[:-1] if each.state is not None]
-        topics = states_frame(spark, log.path, shards)
-        try:
-            with bounded_batches(spark):
-                add_snapshot(log.path, state, pa.concat_tables([each.names for each in done]), topics)
-        except UnwritableMetadataError as fault:
-            self.unwritable = str(fault)
-            return
-        self.written.append(end_offset)
-
-    def taken(self) -> tuple[int, ...]:
-        """The end offsets of the snapshots that were written since the last call."""
-        taken, self.written = tuple(self.written), []
-        return taken
-
-
 @attrs.define(kw_only=True)
 class _Phase:
     """Tables that cover the same offset, and are updated to another one.
 
-    `held` are the tables of the run, `writers` those of the tables that cover the offset `covers`; `tasks` run at a
-    time.
+    `tables` cover the offset `covers`; `holder` is the table whose folder gets the states; `tasks` run at a time.
     """
 
     spark: SparkSession
     log: MetadataLog
-    held: Sequence[str]
+    holder: str
     covers: int | None
     step_records: int
     tasks: int
-    writers: Sequence[ChangesWriter]
-    log_id: str = attrs.field(init=False)
-    tables: list[LakeTable] = attrs.field(init=False)
+    tables: Sequence[LakeTable]
 
-    def __attrs_post_init__(self) -> None:
-        self.log_id = read_table(self.log.path / LOG_TABLE).metadata.id
-        self.tables = [writer.table(self.log.path) for writer in self.writers]
-        for table in self.tables:
-            table.go_on_from(self.covers)
-            table.create(self.log_id)
-
-    def steps(self, last: int) -> Iterator[tuple[int, Sequence[ShardDone], dict[str, int]]]:
+    def steps(self, last: int, held: Sequence[str]) -> Iterator[tuple[int, Sequence[ShardDone], dict[str, int]]]:
         """Advance to an offset, in steps, or to the end of the snapshot with which the tables begin, if that is later.
 
-        A step is the offset after it, what its tasks have made, and the number of rows of each table.
+        A step is the offset after it, what its tasks have made, and the number of rows of each table. `held` are the
+        tables of the run, whose folders may have states.
         """
+        for table in self.tables:
+            table.go_on_from(self.covers)
+            table.create(self.log.table_id)
         load, reader = self.covers is None, LakeReader(self.log)
         if load and not has_beginning(reader):
             at = snapshot_provenance(oldest_snapshot(reader))
         else:
             at, load = self._provenance(-1 if self.covers is None else self.covers), False
         last = max(last, at.offset)
-        states = self._states(at.offset, last)
+        states = self._states(at.offset, last, held)
         shards = len(states) - 1 if states else self.tasks
         task = ShardTask(
             lake=str(self.log.path),
-            holder=self.held[0],
+            holder=self.holder,
             tables=tuple(table.name for table in self.tables),
             at=at,
             to=self._step_end(at, last),
@@ -271,15 +235,15 @@ class _Phase:
         plan = plan.with_log(self.log, Part.STEP, task.at.offset + 1, task.to.offset, _ROWS_OF_A_PIECE)
         return attrs.evolve(plan, all_shards=True)
 
-    def _states(self, offset: int, last: int) -> tuple[StateFile, ...]:
+    def _states(self, offset: int, last: int, held: Sequence[str]) -> tuple[StateFile, ...]:
         """The files of states after an offset, if they have all that the tables need, and suffice to go on.
 
         With more records than a task takes in a step, a cluster that has grown makes states for more shards.
         """
         needs_since = any(table.name == _HISTORY for table in self.tables)
         least = self.tasks if last - offset > STEP_RECORDS else 1
-        for name in self.held if self.covers is not None else ():
-            found = read_manifest(self.log.path, name, self.log_id)
+        for name in held if self.covers is not None else ():
+            found = read_manifest(self.log.path, name, self.log.table_id)
             if found is None or found.offset != offset or len(found.files) <= least:
                 continue
             if found.knows_since or not needs_since:
@@ -315,6 +279,6 @@ class _Phase:
         known = [each.state for each in done if each.state is not None]
         files = tuple(known) if len(known) == len(done) else ()
         knows_since = any(table.name == _HISTORY for table in self.tables)
-        manifest = StateManifest(log_id=self.log_id, offset=offset, files=files, knows_since=knows_since)
-        write_manifest(self.log.path, self.held[0], manifest)
+        manifest = StateManifest(log_id=self.log.table_id, offset=offset, files=files, knows_since=knows_since)
+        write_manifest(self.log.path, self.holder, manifest)
         return files

@@ -88,15 +88,15 @@ class StreamResult:
             return MetadataImage.EMPTY
         return image_at(LakeReader(MetadataLog.open(self.lake)), self.offset).image
 
-    def with_more(self, *, offset: int = -1, rows: Mapping[str, int] | None = None, **counts: int) -> StreamResult:
-        """The result after more rows, and more of what is counted, up to an offset."""
-        added = rows or {}
-        return attrs.evolve(
-            self,
-            offset=max(self.offset, offset),
-            rows={name: count + added.get(name, 0) for name, count in self.rows.items()},
-            **{name: getattr(self, name) + count for name, count in counts.items()},
-        )
+    def up_to(self, offset: int, **counts: int) -> StreamResult:
+        """The result at a later offset, with more of what is counted."""
+        more = {name: getattr(self, name) + count for name, count in counts.items()}
+        return attrs.evolve(self, offset=max(self.offset, offset), **more)
+
+    def with_made(self, rows: Mapping[str, int], snapshots: tuple[int, ...], unwritable: str | None) -> StreamResult:
+        """The result with more rows and snapshots."""
+        added = {name: count + rows.get(name, 0) for name, count in self.rows.items()}
+        return attrs.evolve(self, rows=added, snapshots=(*self.snapshots, *snapshots), unwritable=unwritable)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form, without the image."""

@@ -146,7 +146,7 @@ class StreamSteps:
         run.finish()
         made = run.result()
         self._live.close()
-        self._add_made(made.rows, made.snapshots, made.unwritable)
+        self._result = self._made.with_made(made.rows, made.snapshots, made.unwritable)
 
     def let_go(self) -> None:
         """Leave the tables to other runs; what was not committed is lost."""
@@ -198,7 +198,7 @@ class StreamSteps:
             topics, partitions = self._executed(spark, self.by_executors, last)
         else:
             topics, partitions = self._here(spark, last)
-        self._result = self._made.with_more(offset=last, micro_batches=1)
+        self._result = self._made.up_to(last, micro_batches=1)
         if topics is not None and partitions is not None:
             lag = log.end_offset - 1 - last
             self._notes[last] = {"lag": lag, "topics": topics, "partitions": partitions}
@@ -211,8 +211,8 @@ class StreamSteps:
             topics, partitions = step.topics, step.partitions
             more = len(step.executors - self._executors)
             self._executors |= step.executors
-            self._result = self._made.with_more(offset=step.offset, steps=1, executors=more)
-            self._add_made(step.rows, step.snapshots, step.unwritable)
+            so_far = self._made.up_to(step.offset, steps=1, executors=more)
+            self._result = so_far.with_made(step.rows, step.snapshots, step.unwritable)
             self.report.say(spark, self._so_far)
             if self.on_progress is not None:
                 self.on_progress(step.offset, step.end)
@@ -231,13 +231,8 @@ class StreamSteps:
         run = self._run
         run.refresh()
         run.catch_up(last)
-        self._result = self._made.with_more(offset=run.last_offset, driver_batches=1)
+        self._result = self._made.up_to(run.last_offset, driver_batches=1)
         state = run.state(last)
         if is_remote(spark):  # the process ends with the stream, and does not know when
             run.flush()
         return state["topics"], state["partitions"]
-
-    def _add_made(self, rows: Mapping[str, int], snapshots: tuple[int, ...], unwritable: str | None) -> None:
-        """Add rows and snapshots to the result."""
-        so_far = self._made.with_more(rows=rows)
-        self._result = attrs.evolve(so_far, snapshots=(*so_far.snapshots, *snapshots), unwritable=unwritable)

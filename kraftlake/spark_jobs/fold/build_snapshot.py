@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.tasks import bounded_batches, called, collected
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import replayed
-from kraftlake.tables.shards.results import topics_and_names
+from kraftlake.tables.shards.results import Results, topics_and_names
 from kraftlake.tables.shards.shard_plan import ShardPlan, provenance_at
 from kraftlake.tables.shards.snapshot_layout import head_of, ranges_of, tail_of
 
@@ -81,25 +81,48 @@ def build_snapshot(
     UnwritableMetadataError if the image's metadata.version can't express its content; EnvironmentFaultError if Spark
     fails. After an error the lake has the same snapshots as before.
     """
+    from pyspark import StorageLevel
+
     place, at_offset = fixed_location(lake), whole_or_none(at_offset)
     known, at = called(spark, lambda: _known(place, at_offset))
-    if known is not None:
-        return known
-    with bounded_batches(spark), folding(spark, place, at, shards=shards, from_snapshot=from_snapshot) as fold:
-        open_since = fold.others.open_since
-        if open_since is not None:
-            if at_offset is not None:
-                raise OffsetError(
-                    f"offset {at} is inside of the metadata transaction that began at offset "
-                    f"{open_since}, and a snapshot is not: take {open_since - 1}."
-                )
-            known, at = called(spark, lambda: _known(place, open_since - 1))
-            if known is not None:
-                return known
-        provenance = called(spark, lambda: _provenance(place, at))
-        built = add_snapshot(place, fold.others.ending(provenance), fold.names, fold.rows)
-        base = None if fold.plan.base is None else fold.plan.base.name
-        return attrs.evolve(built, base=base, shards=fold.plan.shards)
+    plans = fold_plans(spark, place, at, shards=shards, from_snapshot=from_snapshot)
+    with bounded_batches(spark):
+        while known is None:
+            plan = next(plans)
+            rows = results_frame(spark, plan, partial(_topics, plan.base_at)).persist(StorageLevel.DISK_ONLY)
+            try:
+                results = collected(rows)
+                if plan.is_sound(results.checks):
+                    known = _built(place, at, plan, rows, results, at_the_end=at_offset is None)
+            finally:
+                rows.unpersist()
+    return known
+
+
+def _topics(base_at: MetadataProvenance, _: int, chunks: Iterator[Chunk]) -> tuple[object, object]:
+    """The topics of a shard, and their names."""
+    return topics_and_names(replayed(chunks, base_at, of_shard=True)[0].store.topics())
+
+
+def _built(
+    lake: Location, at: int, plan: ShardPlan, rows: DataFrame, results: Results, *, at_the_end: bool
+) -> BuiltSnapshot:
+    """The snapshot of a finished fold, whose rows and results are given."""
+    with earliest(results.faults):
+        others = replayed(results.rest, plan.base_at, of_shard=False)[0].state
+    if others.open_since is not None:
+        begins = others.open_since
+        if not at_the_end:
+            raise OffsetError(
+                f"offset {at} is inside of the metadata transaction that began at offset {begins}, and a snapshot is "
+                f"not: take {begins - 1}."
+            )
+        known, at = called(rows.sparkSession, lambda: _known(lake, begins - 1))
+        if known is not None:
+            return known
+    provenance = called(rows.sparkSession, lambda: _provenance(lake, at))
+    built = add_snapshot(lake, others.ending(provenance), results.names, rows)
+    return attrs.evolve(built, base=None if plan.base is None else plan.base.name, shards=plan.shards)
 
 
 def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str = "local[*]") -> BuiltSnapshot:
@@ -111,44 +134,6 @@ def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str 
     with RunSession(None, "kraftlake snapshot", master) as session:
         known, _ = called(session.held, lambda: _known(place, at_offset))
         return known or build_snapshot(session.get(), lake, at_offset)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Fold:
-    """A finished fold: its plan, its rows (CHUNK_SCHEMA), the topics' names (NAMES_SCHEMA), and the driver's state."""
-
-    plan: ShardPlan
-    rows: DataFrame
-    names: pa.Table
-    others: ReplayState
-
-
-@contextmanager
-def folding(
-    spark: SparkSession, lake: Location, at: int, *, shards: int | None = None, from_snapshot: bool | None = None
-) -> Iterator[Fold]:
-    """Fold the log up to `at`; the rows stay on the executors' disks until the context ends.
-
-    A base with a wrong checksum is skipped with a warning.
-    """
-    from pyspark import StorageLevel
-
-    for plan in fold_plans(spark, lake, at, shards=shards, from_snapshot=from_snapshot):
-        base_at = plan.base_at
-
-        def topics(_: int, chunks: Iterator[Chunk], base_at: MetadataProvenance = base_at) -> tuple[object, object]:
-            return topics_and_names(replayed(chunks, base_at, of_shard=True)[0].store.topics())
-
-        rows = results_frame(spark, plan, topics).persist(StorageLevel.DISK_ONLY)
-        try:
-            results = collected(rows)
-            if plan.is_sound(results.checks):
-                with earliest(results.faults):
-                    others, _ = replayed(results.rest, base_at, of_shard=False)
-                yield Fold(plan=plan, rows=rows, names=results.names, others=others.state)
-                return
-        finally:
-            rows.unpersist()
 
 
 def add_snapshot(lake: Location, others: ReplayState, names: pa.Table, folded: DataFrame) -> BuiltSnapshot:

@@ -29,7 +29,7 @@ from kraftlake.tables.history.rows_at import FROM, TO, rows_at
 from kraftlake.tables.history.state_at import PARTITIONS, covering, holding, schema_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     FileReader = Callable[[Location], Iterable[pa.Table]]
     LakePlace = str | Path | Location
@@ -69,7 +69,7 @@ def table_frame(
         raise LakeError(f"the tables {table}/ of these lakes don't have the same columns: {fault}") from fault
     wanted = columns_of(table, known, columns)
     named = zip(states, distinct_names(found), ids, strict=True)
-    return _union([_named_frame(spark, state, name, cluster_id, wanted) for state, name, cluster_id in named])
+    return _union([_named_frame(spark, *each, wanted) for each in named]).select(*wanted.names)
 
 
 def state_frame(spark: SparkSession, lake: str | Path, when: Moment, table: str = PARTITIONS) -> DataFrame:
@@ -110,28 +110,21 @@ def _tables_at(places: Iterable[Location], table: str) -> tuple[list[Location], 
 def _named_frame(
     spark: SparkSession, state: TableState, name: str, cluster_id: str | None, wanted: pa.Schema
 ) -> DataFrame:
-    """The rows of one of many lakes' tables in the wanted columns; columns that the table lacks are added."""
+    """The rows of one of many lakes' tables, in the wanted columns that it has, with those that name it."""
     from pyspark.sql.functions import lit
-    from pyspark.sql.pandas.types import from_arrow_type
 
     schema = _schema(state)
-    own = [field for field in wanted if field.name in schema.names] or list(schema)[:1]
-    frame = _files_of(spark, state, pa.schema(own))
-    values = {_LAKE.name: name, CLUSTER_ID_FIELD.name: cluster_id}
-
-    def column(field: pa.Field) -> Column | str:
-        if field.name in schema.names:
-            return str(field.name)
-        return lit(values.get(field.name)).cast(from_arrow_type(field.type)).alias(field.name)
-
-    return frame.select(*map(column, wanted))
+    own = [field for field in schema if field.name in wanted.names] or list(schema)[:1]
+    frame = _files_of(spark, state, pa.schema(own)).withColumn(_LAKE.name, lit(name))
+    known = CLUSTER_ID_FIELD.name in frame.columns
+    return frame if known else frame.withColumn(CLUSTER_ID_FIELD.name, lit(cluster_id).cast("string"))
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:
-    """All rows of frames with the same columns, united in pairs: Spark analyses a frame again in each union of it."""
+    """All rows of frames, united by column in pairs: Spark analyses a frame again in each union of it."""
     while len(frames) > 1:
         pairs = [frames[start : start + 2] for start in range(0, len(frames), 2)]
-        frames = [pair[0].union(pair[1]) if len(pair) > 1 else pair[0] for pair in pairs]
+        frames = [pair[0].unionByName(pair[1], True) if len(pair) > 1 else pair[0] for pair in pairs]
     return frames[0]
 
 

@@ -55,10 +55,8 @@ class RunSession:
             from kraftlake.spark_jobs.session import LOCAL, spark_session
 
             self._ours = SparkContext._active_spark_context is None
-            if not self._ours:
-                self._spark = spark_session(self._name, master=self._master or LOCAL)
-                return self._spark
-            self._stack.enter_context(silent_interrupts())
+            if self._ours:
+                self._stack.enter_context(silent_interrupts())
             with interrupt_handler_kept():
                 self._spark = spark_session(self._name, master=self._master or LOCAL)
         return live(self._spark)

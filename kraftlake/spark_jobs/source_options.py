@@ -113,11 +113,11 @@ class SourceOptions:
         """Raises UsageError for an option that only streams have."""
         if self.columns == OFFSETS:
             raise UsageError(f"columns={OFFSETS} is of streams, and each of its rows a step: a read has typed or log")
-        self._refuse(_STREAM, f"streams: a read has {' and '.join(_READ)}")
+        self._refuse(_STREAM, "streams: a read", _READ)
 
     def check_stream(self) -> None:
         """Raises UsageError for an option that only reads have."""
-        self._refuse(_READ, f"reads: a stream has {' and '.join(_STREAM)}")
+        self._refuse(_READ, "reads: a stream", _STREAM)
 
     @property
     def _columns_of(self) -> str | None:
@@ -126,10 +126,10 @@ class SourceOptions:
 
         return UNKNOWN if self.columns == LOG else self.only
 
-    def _refuse(self, names: tuple[str, ...], others: str) -> None:
+    def _refuse(self, names: tuple[str, ...], of: str, others: tuple[str, ...]) -> None:
         for name in names:
             if name.lower() in self.given:
-                raise UsageError(f"{name} is an option of {others}")
+                raise UsageError(f"{name} is an option of {of} has {' and '.join(others)}")
 
 
 def _type_of(text: str | None) -> str | None:

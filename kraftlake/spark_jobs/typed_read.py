@@ -49,14 +49,10 @@ def read_records(
     schema = _part_of(typed_schema(only), columns)
     path = path_text(lake)
     path = path if "://" in path else str(Path(path).absolute())
-    called(spark, lambda: _check_source(path, start_offset, end_offset))
+    called(spark, lambda: open_scanned(path, start_offset, end_offset) and None)  # raises
     options = {"type": only, "startOffset": start_offset, "endOffset": end_offset, "showSecrets": show_secrets}
     reader = registered(spark).read.format(FORMAT).schema(from_arrow_schema(schema))
     return reader.options(**{name: value for name, value in options.items() if value is not None}).load(path)
-
-
-def _check_source(path: str, first: int | None, last: int | None) -> None:
-    open_scanned(path, first, last)
 
 
 def _part_of(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

@@ -17,6 +17,7 @@ import structlog
 from kraftlake.controller.quorum import quorum_controller
 from kraftlake.controller.quorum.bootstrap import format_lake
 from kraftlake.metadata_log.maintenance.upkeep import UpkeepThread
+from kraftlake.metadata_log.reading import tail
 from kraftlake.metadata_log.storage import object_path
 from kraftlake.metadata_log.storage.disk import disk_for
 from kraftlake.protocol.abort import Abort
@@ -77,7 +78,7 @@ _NAME = "lake"
 LAKE = f"{BUCKET}/{_NAME}"
 _ON_DISK = 0.3
 """The share of histories whose lake is a folder on a disk."""
-_POLL_SECONDS = 4.0
+_POLL_SECONDS = 6.0
 
 
 def _relaxed() -> list[tuple[Any, str, Any]]:
@@ -94,7 +95,7 @@ def _relaxed() -> list[tuple[Any, str, Any]]:
         (quorum_controller, "POLL_MS", 7_000), (broker_life, "LOOK_SECONDS", 8.0),
         (broker_life, "UNANSWERED_SECONDS", 300.0),
         (controller_server, "_LOOK_SECONDS", 8.0), (broker, "_FLUSH_MS", 15_000), (broker, "_DELETION_MS", 60_000),
-        (node_to_controller_channel, "_BACKOFF", Backoff(base=1.0, cap=15.0)),
+        (node_to_controller_channel, "_BACKOFF", Backoff(base=2.0, cap=20.0)), (tail, "_CHECKED_EVERY", 18.0),
         (broker_lifecycle, "_AFTER_CATCH_UP_MS", 1_000),
         (leader_watch, "_WAIT_MS", 20_000),
         (leader_task, "ANSWER_SECONDS", 40.0),

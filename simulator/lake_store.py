@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import errno
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -239,10 +239,9 @@ class _Answer:
         return self._data
 
 
-@contextmanager
-def requests(path: ObjectPath) -> Iterator[LakeStore]:
+def requests(path: ObjectPath) -> AbstractContextManager[LakeStore]:
     """In place of `_requests` in object_path."""
-    yield active().outside.extra["lake"]
+    return nullcontext(active().outside.extra["lake"])
 
 
 def store_of(bucket: str, process: int) -> None:

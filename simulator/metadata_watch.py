@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -21,6 +21,13 @@ from simulator.states import states_of
 
 _COMMIT = re.compile(r"lake/log/_delta_log/(\d{20})\.json")
 _PARTS = [field.name for field in attrs.fields(MetadataImage) if field.name != "provenance"]
+
+
+def _is_same(name: str, images: Sequence[MetadataImage], compared: Sequence[MetadataImage]) -> bool:
+    """Whether two images have the same part; they do where each has that of two images that were compared before."""
+    one, other = (getattr(image, name) for image in images)
+    was_one, was_other = (getattr(image, name) for image in compared)
+    return (one is was_one and other is was_other) or bool(one == other)
 
 
 class MetadataWatch:
@@ -137,7 +144,9 @@ class MetadataWatch:
         known = self._images.setdefault(offset, image)
         if known is not image:
             self.images_compared += 1
-            other = [name for name in _PARTS if getattr(known, name) != getattr(image, name)]
+            compared = active().process.extra.get("compared_images", (MetadataImage.EMPTY,) * 2)
+            other = [name for name in _PARTS if not _is_same(name, (known, image), compared)]
+            active().process.extra["compared_images"] = (known, image)
             if other:
                 violated(
                     f"{active().process.name} has other {', '.join(other)} at offset {offset}", METADATA_LOG_MATCHING

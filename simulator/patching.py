@@ -36,11 +36,8 @@ class _Facade:
     """A module with some of its names replaced."""
 
     def __init__(self, module: types.ModuleType, names: Mapping[str, Any]) -> None:
+        self.__dict__.update(vars(module))
         self.__dict__.update(names)
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
 
 
 def _monotonic_ns() -> int:

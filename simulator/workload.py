@@ -107,6 +107,7 @@ class Producer:
             self._made += 1
             values.append(b"producer %d value %d" % (self.number, self._made))
         data = self._batch(topic, values, sequence & 0x7FFF_FFFF)
+        pause_ns = 0
         while not self.is_stopped() or self.number in self.history.in_flight:
             topic_id = self.client.ids.get(topic)
             error, offset = self._send(topic, partition, data)
@@ -123,7 +124,8 @@ class Producer:
                     f"{topic}-{partition} wants another batch of producer {self._id} than {sequence}, and committed are"
                     f" {self._committed(topic_id, partition)}"
                 )
-            active().sleep(active().process.chance.randrange(SECOND // 2, _PAUSE_NS))
+            pause_ns = min(pause_ns + _PAUSE_NS, 3 * _PAUSE_NS)
+            active().sleep(active().process.chance.randrange(SECOND // 2, pause_ns))
             self.client.refresh()
 
     def _batch(self, topic: str, values: list[bytes], sequence: int) -> bytes:

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-GROUP = 10
-"""The seeds of one process."""
+GROUP = 20
+"""The seeds of one process, which begins with a second of imports."""
+SIMULATOR = (sys.executable, "-m", "simulator")
 SECONDS_AN_HOUR = 120
 
 
@@ -29,6 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.simulate", description=__doc__)
     parser.add_argument("hours", type=int)
     parser.add_argument("--minutes", type=float, default=90.0, help="after which no more seeds begin")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="at a time; by default one a core")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "simulated")
     parser.add_argument("--length", type=float, default=1.0, help="of a history, in simulated hours")
     asked = parser.parse_args()
@@ -42,7 +44,7 @@ def main() -> int:
     def run(seeds: list[int]) -> list[dict[str, Any]]:
         return simulated(seeds, asked.length) if time.monotonic() < end else []
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool, kept.open("a") as lines:
+    with ThreadPoolExecutor(asked.processes) as pool, kept.open("a") as lines:
         for hours in pool.map(run, groups):
             for hour in hours:
                 done[hour["seed"]] = hour
@@ -82,12 +84,12 @@ def read(kept: Path) -> dict[int, dict[str, Any]]:
     return found
 
 
-def simulated(seeds: Sequence[int], length: float) -> list[dict[str, Any]]:
+def simulated(seeds: Sequence[int], length: float, program: Sequence[str] = SIMULATOR) -> list[dict[str, Any]]:
     """Simulate hours in a process of their own, one after the other; a process that hangs or crashes is a failure."""
     found: list[dict[str, Any]] = []
     while len(found) < len(seeds):
         left = seeds[len(found) :]
-        command = [sys.executable, "-m", "simulator", "--json", "--hours", str(length), *map(str, left)]
+        command = [*program, "--json", "--hours", str(length), *map(str, left)]
         try:
             done = subprocess.run(
                 command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS_AN_HOUR * len(left)
@@ -107,6 +109,9 @@ def summary(hours: Sequence[dict[str, Any]], wanted: int, kept: Path) -> str:
     failed = [hour for hour in hours if "failure" in hour]
     said = [f"{len(hours):,} of {wanted:,} hours are done, {len(failed)} failed ({kept})"]
     said += [f"seed {hour['seed']}: {hour['failure'].splitlines()[0]}" for hour in failed]
+    seconds = [hour["cpu_seconds"] for hour in hours if "cpu_seconds" in hour]
+    if seconds:
+        said.append(f"{sum(seconds) / len(seconds):.1f} CPU seconds an hour")
     known: set[int] = set()
     for part in range(10):
         some = hours[len(hours) * part // 10 : len(hours) * (part + 1) // 10]

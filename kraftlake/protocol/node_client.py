@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Self, TypeVar
 
@@ -102,9 +102,8 @@ class NodeClient:
         without a common version, or if the node does not answer.
         """
         api_key = _api_key(name, versions)
-        module = f"kio.schema.{name}.v{self._newest(api_key, versions, _class_name(name, ''))}"
-        response = import_module(f"{module}.response").__dict__[_class_name(name, "Response")]
-        return self._ask(make(import_module(f"{module}.request")), response, timeout=timeout)
+        module, response = _schemas(name, self._newest(api_key, versions, _class_name(name, "")))
+        return self._ask(make(module), response, timeout=timeout)
 
     def ask_encoded(
         self,
@@ -229,6 +228,15 @@ def _versions_in(body: bytes) -> tuple[ErrorCode, dict[int, tuple[int, int]]]:
     return ErrorCode(answer.error_code), versions
 
 
+@cache
+def _schemas(name: str, version: int) -> tuple[Any, Any]:
+    """kio's module of a request, and the class of its response."""
+    module = f"kio.schema.{name}.v{version}"
+    response = import_module(f"{module}.response").__dict__[_class_name(name, "Response")]
+    return import_module(f"{module}.request"), response
+
+
+@cache
 def _api_key(name: str, versions: range) -> int:
     request = import_module(f"kio.schema.{name}.v{versions[0]}.request").__dict__[_class_name(name)]
     return int(request.__api_key__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,20 +41,22 @@ def test_a_next_run_goes_on_with_the_seeds_that_are_missing(
     assert "2 of 2 hours are done, 0 failed" in capsys.readouterr().out
 
 
-def test_hours_of_a_process_that_crashes_or_fails_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = iter(['{"seed": 1, "states": [5]}\n{"seed": 2, "failure": "no leader"}\n', '{"seed": 4}\n'])
-
-    def crash(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess([], 1, next(lines), "killed")
-
-    monkeypatch.setattr(subprocess, "run", crash)
-    hours = simulate.simulated([1, 2, 3, 4], 1.0)
+def test_hours_of_a_process_that_crashes_or_fails_are_failures(tmp_path: Path) -> None:
+    crashing = tmp_path / "crashing.py"
+    crashing.write_text(
+        "import sys\n"
+        "if '1' in sys.argv[4:]:\n"
+        """    print('{"seed": 1, "states": [5]}\\n{"seed": 2, "failure": "no leader"}')\n"""
+        "    sys.exit('killed')\n"
+        """print('{"seed": 4}')\n"""
+    )
+    hours = simulate.simulated([1, 2, 3, 4], 1.0, (sys.executable, str(crashing)))
     assert [hour["seed"] for hour in hours] == [1, 2, 3, 4]
-    assert [hour.get("failure", "")[:11] for hour in hours] == ["", "no leader", "the process", ""]
+    assert [hour.get("failure", "") for hour in hours] == ["", "no leader", "the process: exit code 1: killed\n", ""]
 
 
 def test_each_tenth_shows_what_it_adds() -> None:
-    hours = [{"seed": seed, "states": [min(seed, 5), 0]} for seed in range(1, 21)]
+    hours = [{"seed": seed, "states": [min(seed, 5), 0], "cpu_seconds": 1.5} for seed in range(1, 21)]
     said = simulate.summary(hours, 100, Path("kept")).splitlines()
-    assert said[0] == "20 of 100 hours are done, 0 failed (kept)"
-    assert [line.rpartition(": ")[2].split()[0] for line in said[1:]] == ["3", "2", "1", *["0"] * 7]
+    assert said[:2] == ["20 of 100 hours are done, 0 failed (kept)", "1.5 CPU seconds an hour"]
+    assert [line.rpartition(": ")[2].split()[0] for line in said[2:]] == ["3", "2", "1", *["0"] * 7]

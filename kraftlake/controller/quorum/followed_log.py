@@ -12,7 +12,7 @@ from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.controller.state import ControllerState
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.metadata_log.log import MetadataLog
-from kraftlake.metadata_log.reading.tail import TailCursor
+from kraftlake.metadata_log.reading.tail import EACH_TIME, TailCursor
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.batch_values import BatchValues
 from kraftlake.records.metadata_records import RegisterBrokerRecord
@@ -23,9 +23,6 @@ from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import choose_base
 from kraftlake.runtime.clock import Clock
 from kraftlake.runtime.errors import OffsetError
-
-_POLL_SECONDS = 1.0
-"""The interval that the cursor is given: each look checks for a clean-up, too, since it may be the only one."""
 
 
 class _Loader(MetadataBatchLoader):
@@ -69,7 +66,7 @@ class FollowedLog:
         self._cursor = None  # after a failed read another one begins where the loader is
         try:
             if cursor is None:
-                cursor = TailCursor(self.log, loader.last_offset + 1, _POLL_SECONDS)
+                cursor = TailCursor(self.log, loader.last_offset + 1, EACH_TIME)
             while batches := cursor.step():
                 for batch in batches:
                     loader.load_batch(batch)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -104,7 +105,7 @@ class AddFile:
             stats=stats if stats is None else _text(stats),
         )
 
-    @property
+    @cached_property
     def statistics(self) -> FileStatistics | None:
         """The statistics; None if the writer omitted them or they can't be read."""
         if self.stats is None:

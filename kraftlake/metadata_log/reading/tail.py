@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _CHECKED_EVERY = 0.25
 """The interval in seconds at which a waiting tail checks for a clean-up of the next version, or another table."""
 
+EACH_TIME = float("inf")
+"""As the interval of a cursor: each look checks so."""
 _CHUNK = 256
 
 

@@ -6,7 +6,8 @@ Source: org.apache.kafka.raft.internals (ReplicatedLog.validateOffsetAndEpoch), 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Final, TypeVar
 
@@ -14,18 +15,21 @@ import attrs
 import numpy as np
 
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.metadata_log.reading.tail import EACH_TIME, TailCursor
 from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot
 from kraftlake.metadata_log.storage.location import Location
-from kraftlake.records.batch import encode_batch
+from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.runtime.clock import Clock
-from kraftlake.runtime.errors import CorruptDataError
+from kraftlake.runtime.errors import CorruptDataError, OffsetError
 from kraftlake.runtime.event_queue import FunctionEvent, KafkaEventQueue
 from kraftlake.runtime.log import get_logger
 
 T = TypeVar("T")
 _LARGEST: Final = 8 * 1024 * 1024
 """The maximum size of an answer in bytes, except for a single batch (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
+_NEWEST_BYTES: Final = 1024 * 1024
+"""The size of the batches that are kept for the followers, which read at the end of the log."""
 
 
 @attrs.frozen(kw_only=True)
@@ -62,6 +66,10 @@ class ServedLog:
         self._epochs: list[OffsetAndEpoch] = []
         """The epochs of the log, each with its first offset."""
         self._known_to = self.start_offset
+        self._cursor: TailCursor | None = None
+        self._newest: deque[tuple[int, int, bytes]] = deque()
+        """The newest batches, encoded, without a gap, each after its first and its last offset."""
+        self._newest_bytes = 0
         self._snapshot: tuple[OffsetAndEpoch, bytes] | None = None
 
     def read(self, at: OffsetAndEpoch, *, max_bytes: int) -> Future[LogRead]:
@@ -86,17 +94,47 @@ class ServedLog:
 
     def _log(self) -> MetadataLog:
         """Return the log at its newest version, with its epochs."""
-        log = self._opened
-        log.refresh()
-        self.start_offset = log.start_offset
+        log, cursor = self._opened, self._cursor
+        self._cursor = None  # after a failed read another one begins at the end of the log
+        try:
+            while cursor is not None and (batches := cursor.step()):
+                for batch in batches:
+                    self._take(batch)
+        except OffsetError:  # the log was trimmed past the cursor
+            cursor = None
+        if cursor is None:
+            self._newest.clear()
+            self._newest_bytes = 0
+            log.refresh()
+            self._note_epochs(log)
+            cursor = TailCursor(log, log.end_offset, EACH_TIME)
+        self._cursor, self.start_offset, self._known_to = cursor, log.start_offset, log.end_offset
+        return log
+
+    def _take(self, batch: RecordBatch) -> None:
+        """Note the next batch of the log."""
+        if not self._epochs or batch.epoch != self._epochs[-1].epoch:
+            self._epochs.append(OffsetAndEpoch(offset=batch.base_offset, epoch=batch.epoch))
+        encoded = encode_batch(batch)
+        self._newest.append((batch.base_offset, batch.last_offset, encoded))
+        self._newest_bytes += len(encoded)
+        while self._newest_bytes > _NEWEST_BYTES:
+            self._newest_bytes -= len(self._newest.popleft()[2])
+
+    def _note_epochs(self, log: MetadataLog) -> None:
+        """Note the epochs of what was not read as batches."""
         if log.end_offset > self._known_to and (not self._epochs or log.epoch != self._epochs[-1].epoch):
             rows = log.rows(self._known_to, log.end_offset - 1, ["offset", "epoch"])
             offsets, epochs = (rows.column(name).to_numpy() for name in ("offset", "epoch"))
             before = self._epochs[-1].epoch if self._epochs else -1
             for row in np.flatnonzero(np.diff(epochs, prepend=before)):
                 self._epochs.append(OffsetAndEpoch(offset=int(offsets[row]), epoch=int(epochs[row])))
-        self._known_to = log.end_offset
-        return log
+
+    def _encoded_from(self, log: MetadataLog, offset: int) -> Iterator[bytes]:
+        """The batches of the log from the one on that holds an offset."""
+        if self._newest and self._newest[0][0] <= offset:
+            return (encoded for _, last, encoded in self._newest if last >= offset)
+        return map(encode_batch, log.batches(offset))
 
     def _read(self, at: OffsetAndEpoch, max_bytes: int) -> LogRead:
         log = self._log()
@@ -112,8 +150,7 @@ class ServedLog:
         parts: list[bytes] = []
         size = 0
         if at.offset < end:
-            for batch in log.batches(at.offset):
-                encoded = encode_batch(batch)
+            for encoded in self._encoded_from(log, at.offset):
                 if parts and size + len(encoded) > min(max_bytes, _LARGEST):
                     break
                 parts.append(encoded)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
-from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -29,6 +28,7 @@ from kraftlake.server.requests.messages import (
     api_of,
     encoded_answer,
     entity,
+    module_of,
     response_in,
     scan_of,
     scanned_request_in,
@@ -238,7 +238,7 @@ class Dispatcher:
             respond(None)
             return None
         body = scanned_request_in(frame, scan)
-        module = import_module(entity(name, version, EntityType.response).__module__)
+        module = module_of(entity(name, version, EntityType.response))
         held = self.held.share(len(frame) + scan.elements * _ELEMENT_BYTES)
 
         def answered(answer: bytes | None) -> None:

@@ -115,6 +115,12 @@ def entity(name: str, version: int, kind: EntityType) -> Any:
     return getattr(import_module(module), type_name)
 
 
+@cache
+def module_of(kind: Any) -> Any:
+    """kio's module of a class."""
+    return import_module(kind.__module__)
+
+
 def _after_tags(frame: bytes, position: int) -> int:
     """Return the end of a header; none of its tagged fields is known."""
     return MessageScan().end_of_tags({}, frame, position)
@@ -158,5 +164,5 @@ def answered(frame: bytes, make: Callable[[Any, Any], Any]) -> bytes | None:
     asked = request_in(frame)
     if asked is None:
         return None
-    made = make(import_module(_response_of(frame).__module__), asked)
+    made = make(module_of(_response_of(frame)), asked)
     return None if made is None else encoded_answer(frame, made)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any, Final
 
 import attrs
@@ -16,7 +15,7 @@ from kio.static.constants import EntityType
 from kraftlake.image.endpoint import VersionRange
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.quotas.request_throttle import RequestThrottle
-from kraftlake.server.requests.messages import AT_ONCE, CORRELATION, encoded, entity, of_version, versions_of
+from kraftlake.server.requests.messages import AT_ONCE, CORRELATION, encoded, entity, module_of, of_version, versions_of
 
 API_VERSIONS: Final = "api_versions"
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -65,7 +64,7 @@ class VersionsAnswers:
     def _of_features(self, version: int, features: NodeFeatures) -> Any:
         is_known = version in versions_of(API_VERSIONS)
         response = entity(API_VERSIONS, version if is_known else 0, EntityType.response)
-        module = import_module(response.__module__)
+        module = module_of(response)
         served = self._served if is_known else {API_VERSIONS: self._served[API_VERSIONS]}
         keys = {
             name: int(entity(name, versions[0], EntityType.request).__api_key__) for name, versions in served.items()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import kraftlake
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
-from kraftlake.records.batch import RecordBatch
+from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.imports.kept_snapshot import keep_snapshot
 from kraftlake.runtime.clock import SystemClock
+from kraftlake.server.controller import served_log
 from kraftlake.server.controller.served_log import ServedLog
 from tests.cli.running import run
+from tests.metadata_log.log_batches import data_batch, leader_change
 from tests.server.controller.controllers import PATIENCE, new_lake
 
 
@@ -46,5 +50,31 @@ def test_a_damaged_snapshot_is_not_named_to_who_needs_one(tmp_path: Path) -> Non
             assert again.snapshot(older).result(PATIENCE)
         finally:
             again.close()
+    finally:
+        served.close()
+
+
+def test_batches_at_the_end_are_served_as_they_are_in_the_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_log, "_NEWEST_BYTES", 500)
+    log = MetadataLog.create(tmp_path / "lake", "cluster", "imported", durability="os")
+    log.append([leader_change(0, epoch=1), data_batch(1, 3)])
+    served = ServedLog(log.path, SystemClock())
+    try:
+
+        def records(offset: int, epoch: int) -> bytes:
+            return served.read(OffsetAndEpoch(offset=offset, epoch=epoch), max_bytes=100_000).result(PATIENCE).records
+
+        assert records(0, 0) == b"".join(map(encode_batch, log.batches()))
+        for epoch in (1, 2, 3):
+            log.append([leader_change(log.end_offset, epoch=epoch), data_batch(log.end_offset + 1, 3, epoch=epoch)])
+            before, all_batches = log.end_offset - 4, [*log.batches()]
+            for batch in all_batches:
+                known = [encode_batch(one) for one in all_batches if one.last_offset >= batch.last_offset]
+                assert records(batch.last_offset, batch.epoch) == b"".join(known)
+            held = served._newest
+            assert held[-1][:2] == (before + 1, log.end_offset - 1)
+        assert 0 < held[0][0] < before, "some are kept, and not all"
+        diverging = served.read(OffsetAndEpoch(offset=before, epoch=1), max_bytes=1_000).result(PATIENCE).diverging
+        assert diverging == OffsetAndEpoch(offset=8, epoch=1)
     finally:
         served.close()

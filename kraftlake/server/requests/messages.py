@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import timedelta
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -102,13 +102,14 @@ def _response_of(frame: bytes) -> Any:
     return entity(api_key_map[key], version, EntityType.response)
 
 
+@cache
 def versions_of(name: str) -> range:
     """The known versions of an API."""
     known = schema_name_map[name]
     return range(min(known), max(known) + 1)
 
 
-@lru_cache
+@cache
 def entity(name: str, version: int, kind: EntityType) -> Any:
     """kio's class of a request or a response."""
     module, _, type_name = schema_name_map[name][version][kind].partition(":")  # type: ignore[index]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 import attrs
 from kio.static.constants import EntityType
@@ -27,10 +28,14 @@ _ZERO_IS_A_LEVEL: Final = 4
 class NodeFeatures:
     """The features in an ApiVersions response: the levels that the node supports, and the finalized levels."""
 
-    supported: Mapping[str, VersionRange] = attrs.field(factory=dict)
-    finalized: Mapping[str, int] = attrs.field(factory=dict)
+    supported: Mapping[str, VersionRange] = attrs.field(factory=dict, hash=False)
+    finalized: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     epoch: int = -1
     """The offset of the image with the finalized levels; −1 while unknown."""
+
+
+Served: TypeAlias = tuple[tuple[str, range], ...]
+"""The names of APIs and their versions."""
 
 
 class VersionsAnswers:
@@ -41,10 +46,8 @@ class VersionsAnswers:
     """
 
     def __init__(self, served: Mapping[str, range], features: Callable[[], NodeFeatures]) -> None:
-        self._served = {**served, API_VERSIONS: versions_of(API_VERSIONS)}
+        self._served: Served = tuple({**served, API_VERSIONS: versions_of(API_VERSIONS)}.items())
         self._features = features
-        self._kept: dict[int, tuple[NodeFeatures, bytes]] = {}
-        """By version: the features of the last answer, and its bytes after the correlation id."""
 
     def encoded(self, version: int, asked: Any, correlation: int, throttle: RequestThrottle | None = None) -> bytes:
         """Encode the answer to the request `asked`, which is None in an unknown version."""
@@ -52,47 +55,53 @@ class VersionsAnswers:
             response = entity(API_VERSIONS, version, EntityType.response)
             answer = of_version(response, error_code=ErrorCode.INVALID_REQUEST, api_keys=(), throttle_time=AT_ONCE)
             return _encoded(correlation, answer, throttle)
-        features = self._features()
         if throttle is not None:
-            return _encoded(correlation, self._of_features(version, features), throttle)
-        kept = self._kept.get(version)
-        if kept is None or kept[0] != features:
-            body = _encoded(0, self._of_features(version, features))[CORRELATION.size :]
-            kept = self._kept[version] = (features, body)
-        return CORRELATION.pack(correlation) + kept[1]
+            return _encoded(correlation, _answer(self._served, self._features(), version), throttle)
+        return CORRELATION.pack(correlation) + _body(self._served, self._features(), version)
 
-    def _of_features(self, version: int, features: NodeFeatures) -> Any:
-        is_known = version in versions_of(API_VERSIONS)
-        response = entity(API_VERSIONS, version if is_known else 0, EntityType.response)
-        module = module_of(response)
-        served = self._served if is_known else {API_VERSIONS: self._served[API_VERSIONS]}
-        keys = {
-            name: int(entity(name, versions[0], EntityType.request).__api_key__) for name, versions in served.items()
-        }
-        more: dict[str, Any] = {}
-        if hasattr(module, "SupportedFeatureKey"):
-            more = {
-                "supported_features": tuple(
-                    module.SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
-                    for name, levels in features.supported.items()
-                    if version >= _ZERO_IS_A_LEVEL or levels.min > 0
-                ),
-                "finalized_features": tuple(
-                    module.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-                    for name, level in features.finalized.items()
-                ),
-                "finalized_features_epoch": features.epoch,
-            }
-        return of_version(
-            response,
-            error_code=ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION,
-            api_keys=tuple(
-                module.ApiVersion(api_key=keys[name], min_version=served[name][0], max_version=served[name][-1])
-                for name in sorted(served, key=keys.__getitem__)
+
+@lru_cache(maxsize=64)
+def _body(served: Served, features: NodeFeatures, version: int) -> bytes:
+    """The answer after its correlation id; most connections get the same one."""
+    return _encoded(0, _answer(served, features, version))[CORRELATION.size :]
+
+
+def _answer(served: Served, features: NodeFeatures, version: int) -> Any:
+    is_known = version in versions_of(API_VERSIONS)
+    response = entity(API_VERSIONS, version if is_known else 0, EntityType.response)
+    module = module_of(response)
+    more: dict[str, Any] = {}
+    if hasattr(module, "SupportedFeatureKey"):
+        more = {
+            "supported_features": tuple(
+                module.SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
+                for name, levels in features.supported.items()
+                if version >= _ZERO_IS_A_LEVEL or levels.min > 0
             ),
-            throttle_time=AT_ONCE,
-            **more,
-        )
+            "finalized_features": tuple(
+                module.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+                for name, level in features.finalized.items()
+            ),
+            "finalized_features_epoch": features.epoch,
+        }
+    return of_version(
+        response,
+        error_code=ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=_api_keys(module.ApiVersion, served, is_known=is_known),
+        throttle_time=AT_ONCE,
+        **more,
+    )
+
+
+@lru_cache(maxsize=64)
+def _api_keys(kind: Any, served: Served, *, is_known: bool) -> tuple[Any, ...]:
+    """The versions of each API in kio's class, those of ApiVersions alone for an unknown version of the request."""
+    keys = {
+        int(entity(name, versions[0], EntityType.request).__api_key__): versions
+        for name, versions in served
+        if is_known or name == API_VERSIONS
+    }
+    return tuple(kind(api_key=key, min_version=keys[key][0], max_version=keys[key][-1]) for key in sorted(keys))
 
 
 def _encoded(correlation: int, answer: Any, throttle: RequestThrottle | None = None) -> bytes:

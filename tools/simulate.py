@@ -13,9 +13,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Lock, Timer
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +31,7 @@ def main() -> int:
     """Run, keep and show; the exit code is 1 where an hour failed, and 3 where hours are left for the next run."""
     parser = argparse.ArgumentParser(prog="python -m tools.simulate", description=__doc__)
     parser.add_argument("hours", type=int)
-    parser.add_argument("--minutes", type=float, default=90.0, help="after which no more seeds begin")
+    parser.add_argument("--minutes", type=float, default=90.0, help="after which no more hours begin")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="at a time; by default one a core")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "simulated")
     parser.add_argument("--length", type=float, default=1.0, help="of a history, in simulated hours")
@@ -40,18 +42,22 @@ def main() -> int:
     missing = [seed for seed in range(1, asked.hours + 1) if seed not in done]
     groups = [missing[at : at + GROUP] for at in range(0, len(missing), GROUP)]
     end = time.monotonic() + asked.minutes * 60
+    writing = Lock()
 
-    def run(seeds: list[int]) -> list[dict[str, Any]]:
-        return simulated(seeds, asked.length) if time.monotonic() < end else []
-
-    with ThreadPoolExecutor(asked.processes) as pool, kept.open("a") as lines:
-        for hours in pool.map(run, groups):
-            for hour in hours:
-                done[hour["seed"]] = hour
-                lines.write(json.dumps(hour) + "\n")
+    def take(hour: dict[str, Any]) -> bool:
+        with writing:
+            done[hour["seed"]] = hour
+            lines.write(json.dumps(hour) + "\n")
             lines.flush()
-            if hours:
-                print(f"\r{len(done):,} of {asked.hours:,} hours", end="", file=sys.stderr, flush=True)
+            print(f"\r{len(done):,} of {asked.hours:,} hours", end="", file=sys.stderr, flush=True)
+        return time.monotonic() < end
+
+    def run(seeds: list[int]) -> None:
+        if time.monotonic() < end:
+            simulate(seeds, asked.length, take)
+
+    with kept.open("a") as lines, ThreadPoolExecutor(asked.processes) as pool:
+        list(pool.map(run, groups))
     print(file=sys.stderr)
     found = [done[seed] for seed in sorted(done) if seed <= asked.hours]
     print(summary(found, asked.hours, kept))
@@ -84,24 +90,38 @@ def read(kept: Path) -> dict[int, dict[str, Any]]:
     return found
 
 
-def simulated(seeds: Sequence[int], length: float, program: Sequence[str] = SIMULATOR) -> list[dict[str, Any]]:
-    """Simulate hours in a process of their own, one after the other; a process that hangs or crashes is a failure."""
-    found: list[dict[str, Any]] = []
-    while len(found) < len(seeds):
-        left = seeds[len(found) :]
+def simulate(
+    seeds: Sequence[int], length: float, take: Callable[[dict[str, Any]], bool], program: Sequence[str] = SIMULATOR
+) -> None:
+    """Simulate hours in a process of their own, one after the other, while `take`, which gets each hour, is true.
+
+    A process that hangs or crashes is a failure of the hour that it simulated.
+    """
+    left = list(seeds)
+    while left:
         command = [*program, "--json", "--hours", str(length), *map(str, left)]
-        try:
-            done = subprocess.run(
-                command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS_AN_HOUR * len(left)
-            )
-            output, why = done.stdout, f"exit code {done.returncode}: {done.stderr[-2000:]}"
-        except subprocess.TimeoutExpired as stuck:
-            output, why = (stuck.stdout or b"").decode(), "has not ended in time"
-        hours = [json.loads(line) for line in output.splitlines() if line.endswith("}")]
-        found += hours
-        if len(hours) < len(left):
-            found.append({"seed": left[len(hours)], "failure": f"the process: {why}"})
-    return found
+        with (
+            TemporaryFile("w+") as errors,
+            subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        ):
+            assert process.stdout is not None
+            watch = Timer(SECONDS_AN_HOUR * len(left), process.kill)
+            watch.start()
+            try:
+                for line in process.stdout:
+                    if not line.endswith("}\n"):
+                        break  # cut off
+                    left.pop(0)
+                    if not take(json.loads(line)):
+                        return
+                process.wait()
+            finally:
+                watch.cancel()
+                process.kill()
+            errors.seek(0)
+            why = errors.read()[-2000:]
+        if left and not take({"seed": left.pop(0), "failure": f"the process: exit code {process.returncode}: {why}"}):
+            return
 
 
 def summary(hours: Sequence[dict[str, Any]], wanted: int, kept: Path) -> str:

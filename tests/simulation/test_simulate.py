@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,13 @@ def test_hours_of_a_process_that_crashes_or_fails_are_failures(tmp_path: Path) -
         "    sys.exit('killed')\n"
         """print('{"seed": 4}')\n"""
     )
-    hours = simulate.simulated([1, 2, 3, 4], 1.0, (sys.executable, str(crashing)))
+    hours: list[dict[str, Any]] = []
+
+    def take(hour: dict[str, Any]) -> bool:
+        hours.append(hour)
+        return True
+
+    simulate.simulate([1, 2, 3, 4], 1.0, take, (sys.executable, str(crashing)))
     assert [hour["seed"] for hour in hours] == [1, 2, 3, 4]
     assert [hour.get("failure", "") for hour in hours] == ["", "no leader", "the process: exit code 1: killed\n", ""]
 

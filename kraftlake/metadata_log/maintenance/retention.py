@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import Final, Self, TypeVar
 
 import attrs
@@ -104,14 +106,14 @@ class Retention:
             return []
         stays, keep_ms = self.stays(snapshots, now_ms), self.keep_ms
         timed = ((one.end_offset - 1, one.last_contained_log_timestamp) for one in snapshots)
-        points = [*records, *(TimedOffset(at, time_ms) for at, time_ms in timed if time_ms >= 0)]
+        recorded_ms = recorded([*records, *(TimedOffset(at, time_ms) for at, time_ms in timed if time_ms >= 0)])
         return [
             one
             for one in sorted(snapshots, key=lambda one: one.end_offset, reverse=True)
             if one.end_offset > 0
             and one.end_offset in stays
             and 0 <= one.last_contained_log_timestamp <= now_ms - keep_ms
-            and recorded_ms(points, one.end_offset - 1) >= keep_ms
+            and recorded_ms(one.end_offset - 1) >= keep_ms
         ]
 
 
@@ -123,10 +125,12 @@ class TimedOffset:
     time_ms: int
 
 
-def recorded_ms(points: Iterable[TimedOffset], since_offset: int) -> int:
-    """The time over which a log was recorded from an offset on; between two known times it counts as a day at most.
+def recorded(points: Iterable[TimedOffset]) -> Callable[[int], int]:
+    """The time (ms) over which a log was recorded from an offset on; between two known times it counts a day at most.
 
     A clock that jumps by years therefore counts as a day, and a log that was seldom written to as less than its age.
     """
-    later = sorted(point for point in points if point.offset >= since_offset)
-    return sum(min(max(after.time_ms - before.time_ms, 0), DAY_MS) for before, after in pairwise(later))
+    known = sorted(points)
+    steps = [min(max(after.time_ms - before.time_ms, 0), DAY_MS) for before, after in pairwise(known)]
+    since = [*accumulate(reversed(steps), initial=0)][::-1]
+    return lambda offset: since[min(bisect_left(known, offset, key=attrgetter("offset")), len(steps))]

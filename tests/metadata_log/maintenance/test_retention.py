@@ -15,7 +15,7 @@ from kraftlake.metadata_log.maintenance.retention import (
     NEWEST,
     Retention,
     TimedOffset,
-    recorded_ms,
+    recorded,
 )
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.runtime.errors import LakeError, UsageError
@@ -116,9 +116,10 @@ def test_a_clock_that_jumps_makes_only_a_day_old(years: int) -> None:
 
 def test_time_that_nothing_was_recorded_in_counts_as_a_day_and_time_that_goes_back_as_none() -> None:
     points = [TimedOffset(*one) for one in ((0, 0), (9, 5), (10, 50 * DAY_MS), (19, 50 * DAY_MS + 7), (20, 3), (29, 2))]
-    assert recorded_ms(points, 0) == 5 + DAY_MS + 7
-    assert recorded_ms(points[::-1], 10) == 7
-    assert recorded_ms([TimedOffset(0, 0), TimedOffset(9, 90 * DAY_MS)], 0) == DAY_MS
+    assert recorded(points)(0) == 5 + DAY_MS + 7
+    assert recorded(points[::-1])(10) == 7
+    assert recorded([TimedOffset(0, 0), TimedOffset(9, 90 * DAY_MS)])(0) == DAY_MS
+    assert recorded(points)(30) == recorded([])(0) == 0
 
 
 def test_snapshots_tell_the_times_within_a_large_file() -> None:

@@ -138,7 +138,7 @@ def test_a_flipped_bit_before_the_last_batch_is_a_problem_of_its_batch(name: str
     shutil.copy(directory_of(name) / "00000000000000000000-0000000000.checkpoint", segment.parent)
     assert kraftlake.open(segment.parent).verify().sound
     generator = Random(name)
-    places = range(0, starts[-1], 8) if LONG else [*range(12), *generator.sample(range(16, starts[-1]), 60)]
+    places = range(0, starts[-1], 8) if LONG else [*range(12), *generator.sample(range(16, starts[-1]), 30)]
     for place in places:
         index = bisect(starts, place) - 1
         in_epoch = 12 <= place - starts[index] < 16

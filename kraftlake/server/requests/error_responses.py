@@ -176,6 +176,10 @@ def _nothing(hint: Any) -> Any:
         return ()
     if NoneType in kinds:
         return None
+    if isinstance(hint, type) and is_dataclass(hint):
+        return hint(**{field.name: field.nothing for field in _fields(hint) if field.is_required})
     if isinstance(hint, type) and issubclass(hint, datetime):
         return datetime.fromtimestamp(0, UTC)
+    if isinstance(hint, type) and issubclass(hint, timedelta):
+        return hint.parse(timedelta(0))  # type: ignore[attr-defined]  # kio's type
     return next((kind() for kind in (bool, int, str, bytes) if isinstance(hint, type) and issubclass(hint, kind)), None)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import uuid
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import timedelta
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
+from kio.schema.index import api_key_map
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
@@ -150,3 +151,23 @@ def test_a_topic_without_a_name_is_told_in_versions_that_have_no_null() -> None:
 def test_a_produce_that_wants_no_answer_gets_none() -> None:
     kind = entity("produce", 9, EntityType.request)
     assert error_response(replace(made(kind), acks=0), ErrorCode.UNKNOWN_SERVER_ERROR) is None
+
+
+@dataclass
+class Empty:
+    """A request that names nothing."""
+
+    __api_key__: int
+    __version__: int
+    acks: int = 1
+    deletions: tuple[()] = ()
+    upsertions: tuple[()] = ()
+
+
+@pytest.mark.parametrize(("key", "name"), sorted(api_key_map.items()))
+def test_a_request_of_any_api_has_an_answer_that_can_be_sent(key: int, name: str) -> None:
+    """Clients may ask for what is not served, before they have logged in too."""
+    answers = [error_response(Empty(key, version), ErrorCode.ILLEGAL_SASL_STATE) for version in versions_of(name)]
+    sent = [encoded(1, answer, flexible_header=True) for answer in answers]
+    assert sent
+    assert all(sent)

@@ -51,7 +51,7 @@ from simulator.peace import Peace
 from simulator.replica_watch import ReplicaWatch
 from simulator.scheduler import SECOND, Process, Scheduler
 from simulator.specification import MIN_ISR
-from simulator.workload import Consumer, History, Producer
+from simulator.workload import RACKS, Consumer, History, Producer
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 HOUR = 3600 * SECOND
@@ -118,6 +118,7 @@ class Outcome:
     commits: int
     claims: int
     reads: int
+    follower_reads: int
     frames: int
     images_compared: int
     cleanings: int
@@ -168,7 +169,13 @@ class VirtualCluster:
         self.brokers: dict[int, BrokerMachine] = outside.setdefault("brokers", {})
         for id_ in range(1, self.chance.choice((3, 3, 4)) + 1):
             self.brokers[id_] = BrokerMachine(
-                self.scheduler, self.network, id_, watch=self.replicas, settings=dict(_BROKER_SETTINGS), lake=lake
+                self.scheduler,
+                self.network,
+                id_,
+                watch=self.replicas,
+                lake=lake,
+                settings=dict(_BROKER_SETTINGS),
+                rack=RACKS[id_ % len(RACKS)],
             )
         self.network.arrives_late = LateRequests(
             self.brokers,
@@ -271,7 +278,8 @@ class VirtualCluster:
             seed=self.seed, trace=self.scheduler.trace, steps=self.scheduler.steps,
             cpu_seconds=time.process_time() - began, records=self.history.records, faults=dict(self.faults.hits),
             leader_moves=self.replicas.leader_moves, commits=self.metadata.commits, claims=self.metadata.claims,
-            reads=self.history.reads, frames=self.network.frames, images_compared=self.metadata.images_compared,
+            reads=self.history.reads, follower_reads=self.history.follower_reads, frames=self.network.frames,
+            images_compared=self.metadata.images_compared,
             cleanings=sum(one.compacted.cleanings for one in self.replicas.committed.values()),
             properties_judged=self.properties_judged, states=tuple(sorted(self.metadata.states)),
         )  # fmt: skip
@@ -383,6 +391,7 @@ class VirtualCluster:
                 self.scheduler.end(task)
         self.network.cut.clear()
         self.network.refused.clear()
+        self.network.failing.clear()
         self.network.trouble = NetworkTrouble()
         self.lake.trouble = LakeTrouble()
         self.lake.strike.disarm()

@@ -276,6 +276,16 @@ class Faults:
         network.trouble = NetworkTrouble()
         return network.hits > before
 
+    def failing_listener(self) -> Generator[int, None, bool]:
+        """A broker's listener takes no new connections, while the broker lives and asks others."""
+        network, chance, node = self.cluster.network, self.cluster.chance, self._broker()
+        before = network.hits
+        how = chance.choice(("refuses", "drops", "ignores"))
+        network.fail_listener(node.name, how, resets=chance.random() < 0.7)
+        yield self._lasts()
+        network.failing.pop(node.name, None)
+        return network.hits > before
+
     # lake
 
     def bad_lake(self) -> Generator[int, None, bool]:
@@ -348,6 +358,7 @@ _FAULTS: dict[Callable[[Faults], Generator[int, None, bool]], int] = {
     Faults.flapping_link: 3,
     Faults.isolate: 3,
     Faults.refusal: 2,
+    Faults.failing_listener: 3,
     Faults.split: 2,
     Faults.bad_network: 4,
     Faults.bad_lake: 4,

@@ -267,8 +267,9 @@ class FaultyFiles:
 
     def delete(self, path: str) -> None:
         self.call(WRITE, path)
-        parent, name = self._parent(path)
-        if name in parent.entries:
+        folder, _, name = path.rpartition("/")
+        parent = self._find(folder)
+        if isinstance(parent, _Folder) and name in parent.entries:
             parent.change({name: None})
 
     def delete_folder(self, folder: str) -> None:

@@ -167,6 +167,8 @@ class Network:
         """Pairs of names: from one to the other nothing arrives."""
         self.refused: set[tuple[str, str]] = set()
         """Pairs of names: the other refuses connections of the one, as a firewall does."""
+        self.failing: dict[str, str] = {}
+        """What the listener of a process does with new connections: it "refuses", "drops" or "ignores" them."""
         self.hits = 0
         """How many frames were lost, late, or hit by a cut."""
         self.frames = 0
@@ -191,6 +193,21 @@ class Network:
                 if (connection.process.name, listener.process.name) in pairs:
                     self.hits += 1
                     connection.reset()
+
+    def refuses(self, sender: Process, receiver: Process) -> bool:
+        """Whether a process refuses a connection of another one."""
+        if self.failing.get(receiver.name) == "refuses":
+            self.hits += 1
+            return True
+        return (sender.name, receiver.name) in self.refused
+
+    def fail_listener(self, name: str, how: str, *, resets: bool) -> None:
+        """Let a process take no new connections, and perhaps reset those that it has."""
+        self.failing[name] = how
+        for listener in self.listeners.values() if resets else ():
+            for connection in list(listener.connections) if listener.process.name == name else ():
+                self.hits += 1
+                connection.reset()
 
     def latency(self) -> int:
         """The time that a frame takes."""
@@ -284,7 +301,7 @@ class VirtualConnection:
         self._waiting: Task | None = None
         self._abort.watch(self)
         listener = self._network.listeners.get(address)
-        if listener is None or (self.process.name, listener.process.name) in self._network.refused:
+        if listener is None or self._network.refuses(self.process, listener.process):
             scheduler.sleep(self._network.latency())
             raise NotListeningError(f"{address} refuses connections: is a node running, with a listener on it?")
         self._listener = listener
@@ -298,7 +315,11 @@ class VirtualConnection:
             network.send(there, here, lambda: self.receive(0, b""), self.reset)
 
         def arrive() -> None:
-            if self._listener.connect(self):
+            fate = network.failing.get(there.name)
+            network.hits += fate is not None
+            if fate == "ignores":
+                return
+            if fate is None and self._listener.connect(self):
                 back()
             elif not there.extra.get("power_is_cut"):
                 self.reset()

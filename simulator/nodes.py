@@ -163,10 +163,10 @@ class BrokerMachine(Node):
 
     def __init__(
         self, scheduler: Scheduler, network: Network, id_: int, *, watch: ReplicaWatch, settings: dict[str, str],
-        lake: str,
+        lake: str, rack: str,
     ) -> None:  # fmt: skip
         super().__init__(scheduler, network, f"broker-{id_}")
-        self.id, self._settings, self._lake = id_, settings, lake
+        self.id, self._settings, self._lake, self._rack = id_, settings, lake, rack
         self._watch = watch
         self.files = VirtualFiles(scheduler.outside.chance)
         for directory in LOG_DIRS:
@@ -181,7 +181,7 @@ class BrokerMachine(Node):
 
     def _serve(self) -> None:
         config = BrokerConfig(
-            broker_id=self.id, lake=self._lake, log_dirs=LOG_DIRS,
+            broker_id=self.id, lake=self._lake, log_dirs=LOG_DIRS, rack=self._rack,
             listener=ListenerAddress(name="PLAINTEXT", host=HOST, port=self.port), settings=self._settings,
         )  # fmt: skip
         assert self._stop is not None

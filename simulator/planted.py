@@ -25,8 +25,10 @@ from kraftlake.replica_manager.logs.disk import disk_log_manager
 from kraftlake.replica_manager.logs.disk.disk_log import DiskPartitionLog
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
 from kraftlake.replica_manager.logs.disk.log_segment import LogSegment
+from kraftlake.replica_manager.logs.log_values import FetchIsolation
 from kraftlake.replica_manager.logs.partition_log import PartitionLog, readable_end
 from kraftlake.replica_manager.logs.producer_state import ProducerStates
+from kraftlake.replica_manager.partition import leader
 from kraftlake.replica_manager.partition.in_sync_replicas import InSyncReplicas
 from kraftlake.replica_manager.partition.partition import Partition
 from kraftlake.replica_manager.partition.partition_state import PendingShrinkIsr
@@ -100,6 +102,15 @@ def _duplicates_appended() -> list[Change]:
 
 def _uncommitted_read() -> list[Change]:
     return [(partition_log, "readable_end", lambda log, isolation: log.log_end_offset)]
+
+
+def _uncommitted_read_of_followers() -> list[Change]:
+    read = vars(leader)["_read"]
+
+    def read_all(partition: Partition, log: Any, fetch: Any, limit: int, isolation: Any, **more: Any) -> Any:
+        return read(partition, log, fetch, limit, isolation if partition.is_leader else FetchIsolation.LOG_END, **more)
+
+    return [(leader, "_read", read_all)]
 
 
 def _unclean_shutdown_ignored() -> list[Change]:
@@ -287,7 +298,7 @@ PLANTED = {
     "high-watermark-below-min-isr": PlantedFault("a leader commits alone", _high_watermark_below_min_isr),
     "followers-ahead": PlantedFault("a follower takes all that it has for committed", _followers_ahead),
     "no-truncation": PlantedFault(
-        "a follower keeps what its leader does not have", _no_truncation, breaks=LOG_MATCHING, seed=8
+        "a follower keeps what its leader does not have", _no_truncation, breaks=LOG_MATCHING, seed=3
     ),
     "truncation-at-election": PlantedFault(
         "a new leader removes what it does not know to be committed", _truncation_at_election,
@@ -297,6 +308,10 @@ PLANTED = {
     "duplicates-appended": PlantedFault("a producer's retry is appended again", _duplicates_appended),
     "uncommitted-read": PlantedFault(
         "consumers read above the high watermark", _uncommitted_read, breaks=CONSISTENT_READ, seed=7
+    ),
+    "uncommitted-read-of-followers": PlantedFault(
+        "consumers of followers read above the high watermark", _uncommitted_read_of_followers,
+        breaks=CONSISTENT_READ, seed=3,
     ),
     "unclean-shutdown-ignored": PlantedFault("a broker that lost data stays in sync", _unclean_shutdown_ignored),
     "elections-unclean": PlantedFault(
@@ -325,7 +340,7 @@ PLANTED = {
     ),
     "no-eligible-leaders": PlantedFault(
         "a controller writes down neither the eligible leaders of a partition nor the last one", _no_eligible_leaders,
-        breaks=MIN_ISR_RECOVERY_QUORUM, seed=3
+        breaks=MIN_ISR_RECOVERY_QUORUM
     ),
     "last-leader-forgotten": PlantedFault(
         "a partition that has lost all replicas in sync does not know who led it", _last_leader_forgotten,

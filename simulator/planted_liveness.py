@@ -115,7 +115,7 @@ FAULTS = {
     ),
     "silence-ends-following": PlantedFault(
         "a node follows the metadata log as long as there is news", _silence_ends_following,
-        breaks=EVENTUALLY_METADATA_CONVERGES, hours=0.3, seed=2,
+        breaks=EVENTUALLY_METADATA_CONVERGES, hours=0.3, seed=4,
     ),
     "later-proposals-not-sent": PlantedFault(
         "a leader sends no proposal that comes while an earlier one is not answered", _later_proposals_not_sent,
@@ -131,7 +131,7 @@ FAULTS = {
     ),
     "reassignment-never-complete": PlantedFault(
         "a reassignment has no end", _reassignment_never_complete,
-        breaks=EVENTUALLY_REASSIGNMENT_COMPLETES, hours=0.3, seed=7,
+        breaks=EVENTUALLY_REASSIGNMENT_COMPLETES, hours=0.3, seed=35,
     ),
 }  # fmt: skip
 """They are found at the end of a history, so that its hour is a short one."""

@@ -24,6 +24,10 @@ from simulator.specification import CONSISTENT_READ
 PRODUCE_VERSIONS = range(9, 10)
 FETCH_VERSIONS = range(12, 13)
 _PAUSE_NS = 5 * SECOND
+_METADATA_AGE_NS = 300 * SECOND
+RACKS = ("a", "b")
+"""The racks of brokers."""
+_RACK = RACKS[0]
 _KEYS = 40
 _TOMBSTONES = 0.15
 """The number of keys in compacted topics, and the share of their records without a value."""
@@ -40,6 +44,8 @@ class History:
     read: dict[tuple[Uuid, int, int], int] = attrs.field(factory=dict)
     """The checksum of each batch that was read, by topic id, partition and base offset."""
     reads: int = 0
+    follower_reads: int = 0
+    """The number of answers with records from a follower."""
     created: dict[str, Uuid] = attrs.field(factory=dict)
     """The topics whose creation was acknowledged."""
     deleted: set[str] = attrs.field(factory=set)
@@ -189,7 +195,11 @@ class Producer:
 
 
 class Consumer:
-    """Reads partitions from their start, and what was read again now and then."""
+    """Reads partitions from their start, and what was read again now and then; from a follower that a leader names.
+
+    A leader names one in the consumer's rack (KIP-392). It is asked until it answers with an error, or for as long as
+    a client's metadata may be old.
+    """
 
     def __init__(
         self, topics: list[tuple[str, int]], history: History, watch: ReplicaWatch, bootstrap: list[Address]
@@ -198,6 +208,8 @@ class Consumer:
         self.client = Client(bootstrap)
         self.is_stopped: Callable[[], bool] = lambda: False
         self._positions: dict[tuple[Uuid, int], int] = {}
+        self._preferred: dict[tuple[str, int], tuple[int, int]] = {}
+        """The follower to read a partition from, and until when (ns)."""
 
     def run(self, pause_ns: int) -> None:
         """Consume until the end."""
@@ -208,40 +220,30 @@ class Consumer:
             active().sleep(chance.randrange(2 * pause_ns))
 
     def read(self, topic: str, partition: int, *, again: bool = False) -> bool:
-        """Read some of what is next, or of what was read; returns whether a leader has answered."""
-        address, topic_id = self.client.leader_of(topic, partition), self.client.ids.get(topic)
-        if address is None or topic_id is None:
+        """Read some of what is next, or of what was read; returns whether a broker has answered."""
+        asked, topic_id = self._broker_of(topic, partition), self.client.ids.get(topic)
+        if asked not in self.client.brokers or topic_id is None:
             return False
         position = self._positions.get((topic_id, partition), 0)
         offset = active().process.chance.randrange(position + 1) if again else position
-        name, leader = TopicPartition(topic, partition), self.client.leaders[topic, partition]
-        epoch = led_epoch(self.watch, leader, name)
-
-        def make(module: Any) -> Any:
-            one = module.FetchPartition(
-                partition=partition, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1,
-                log_start_offset=-1, partition_max_bytes=1 << 16,
-            )  # fmt: skip
-            asked = module.FetchTopic(topic=topic, partitions=(one,))
-            return module.FetchRequest(
-                max_wait=milliseconds(0), min_bytes=1, max_bytes=1 << 16, isolation_level=0, session_id=0,
-                session_epoch=-1, topics=(asked,), forgotten_topics_data=(), rack_id="",
-            )  # fmt: skip
-
-        try:
-            answer = self.client.ask(address, "fetch", FETCH_VERSIONS, make)
-        except NodeError:
+        name = TopicPartition(topic, partition)
+        epoch = led_epoch(self.watch, asked, name)
+        told = self._fetch(asked, name, offset)
+        if told is None or told.error_code != ErrorCode.NONE:
+            self._preferred.pop((topic, partition), None)
+        if told is None:
             return False
-        if answer.error_code != ErrorCode.NONE or not answer.responses:
-            return False
-        told = answer.responses[0].partitions[0]
         if told.error_code != ErrorCode.NONE:
             self.history.count("fetch", told.error_code)
-            is_current = epoch is not None and epoch == led_epoch(self.watch, leader, name)
+            is_current = epoch is not None and epoch == led_epoch(self.watch, asked, name)
             if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and is_current:  # an old leader may end below it
-                violated(f"{name}: broker-{leader} leads, and says that {offset} is out of range, of {position} read")
+                violated(f"{name}: broker-{asked} leads, and says that {offset} is out of range, of {position} read")
             return False
+        if told.preferred_read_replica >= 0:
+            self._preferred[topic, partition] = int(told.preferred_read_replica), active().now_ns + _METADATA_AGE_NS
+            return told.preferred_read_replica in self.client.brokers and self.read(topic, partition, again=again)
         data = bytes(told.records or b"")
+        self.history.follower_reads += bool(data) and asked != self.client.leaders.get((topic, partition))
         end = self._note(topic_id, name, data, int(told.high_watermark))
         if topic in COMPACTED and end > offset:
             found = self.watch.committed[topic_id, partition].compacted
@@ -250,6 +252,36 @@ class Consumer:
         if not again and end > position:
             self._positions[topic_id, partition] = end
         return True
+
+    def _broker_of(self, topic: str, partition: int) -> int:
+        """The broker to read from: the follower that was named, or the leader; −1 while that is not known."""
+        follower, until_ns = self._preferred.get((topic, partition), (-1, 0))
+        if follower in self.client.brokers and active().now_ns < until_ns:
+            return follower
+        self._preferred.pop((topic, partition), None)
+        return self.client.leaders.get((topic, partition), -1)
+
+    def _fetch(self, broker_id: int, name: TopicPartition, offset: int) -> Any:
+        """The answer of a broker for a partition, None without one."""
+
+        def make(module: Any) -> Any:
+            one = module.FetchPartition(
+                partition=name.partition, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1,
+                log_start_offset=-1, partition_max_bytes=1 << 16,
+            )  # fmt: skip
+            asked = module.FetchTopic(topic=name.topic, partitions=(one,))
+            return module.FetchRequest(
+                max_wait=milliseconds(0), min_bytes=1, max_bytes=1 << 16, isolation_level=0, session_id=0,
+                session_epoch=-1, topics=(asked,), forgotten_topics_data=(), rack_id=_RACK,
+            )  # fmt: skip
+
+        try:
+            answer = self.client.ask(self.client.brokers[broker_id], "fetch", FETCH_VERSIONS, make)
+        except NodeError:
+            return None
+        if answer.error_code != ErrorCode.NONE or not answer.responses:
+            return None
+        return answer.responses[0].partitions[0]
 
     def _note(self, topic_id: Uuid, name: TopicPartition, data: bytes, high_watermark: int) -> int:
         end = -1
@@ -265,6 +297,9 @@ class Consumer:
             end = one.last_offset + 1
             if end > high_watermark:
                 violated(f"{name}: {end} was read above {high_watermark}", CONSISTENT_READ)
+        committed = self.watch.committed.get((topic_id, name.partition))
+        if end >= 0 and (committed is None or end > committed.batches.end):
+            violated(f"{name}: {end} was read, and no leader has committed it", CONSISTENT_READ)
         return end
 
 

@@ -115,16 +115,18 @@ class LogCleaning:
                 now_ms=self.now_ms,
                 delete_retention_ms=log.config.delete_retention_ms,
             )
-        paths = [group[0].path(suffix) + CLEANED for suffix in SUFFIXES]
-        for path in paths:
-            files.delete(path)
-        cleaned = LogSegment(
-            files=files, folder=log.folder, base_offset=group[0].base_offset, created_ms=self.now_ms, mark=CLEANED
-        )
+            paths = [group[0].path(suffix) + CLEANED for suffix in SUFFIXES]
+            for path in paths:
+                files.delete(path)
+            cleaned = LogSegment(
+                files=files, folder=log.folder, base_offset=group[0].base_offset, created_ms=self.now_ms, mark=CLEANED
+            )
         try:
             for segment, after in zip(group, [*group[1:], None], strict=True):
                 yield from self._clean_into(cleaned, segment, after, keeper)
-            cleaned.become_inactive()
+            with self.guard():
+                self.check(group)
+                cleaned.become_inactive()
             cleaned.sync()
             sizes = sum(segment.size for segment in group), cleaned.size
             cleaned.close()
@@ -149,13 +151,15 @@ class LogCleaning:
             keeper.transactions.add_aborted(self._log.aborted_between(segment.base_offset, end))
         for batches in self._chunks(segment, 0):
             left = b"".join(kept for batch in batches if (kept := keeper.filtered(batch)) is not None)
-            if left:
-                run, problem = find_batches(left)
-                if problem is not None:
-                    raise problem
-                cleaned.append(run, self._log.config.index_interval_bytes)
-            for ended in keeper.transactions.take_retained():
-                cleaned.note_aborted(ended)
+            run, problem = find_batches(left)
+            if problem is not None:
+                raise problem
+            with self.guard():
+                self.check([segment])  # the folder of a deleted log has another name, where files are opened (again)
+                if left:
+                    cleaned.append(run, self._log.config.index_interval_bytes)
+                for ended in keeper.transactions.take_retained():
+                    cleaned.note_aborted(ended)
             yield sum(batch.size for batch in batches) + len(left)
 
     def _chunks(self, segment: LogSegment, position: int) -> Iterator[list[LogBatch]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 
 from kraftlake.replica_manager.logs.cleaning.cleanable import log_to_clean
@@ -46,10 +46,11 @@ def cleaning_of(
     now_ms: int = 10_000,
     slots: int = 1_000,
     is_there: Callable[[], bool] = lambda: True,
+    guard: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> LogCleaning:
     return LogCleaning(
         to_clean=log_to_clean(log, cleaned_to, now_ms), offset_map=OffsetMap(slots, 0.9, (1, 2)), now_ms=now_ms,
-        guard=nullcontext, is_there=is_there,
+        guard=guard, is_there=is_there,
     )  # fmt: skip
 
 

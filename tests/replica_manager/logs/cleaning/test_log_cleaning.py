@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -11,7 +13,9 @@ import pytest
 from kraftlake.replica_manager.errors import CorruptRecordError
 from kraftlake.replica_manager.logs.cleaning.log_cleaning import CleaningAbortedError
 from kraftlake.replica_manager.logs.disk.log_loader import StoredState
+from kraftlake.replica_manager.logs.log_values import AppendOrigin
 from kraftlake.runtime.log import without_logs
+from simulator.data_batches import keyed, marker
 from simulator.faulty_files import FaultyFiles, PowerCut
 from tests.replica_manager.logs.cleaning.cleaned import (
     COMPACTED,
@@ -90,6 +94,27 @@ def test_a_log_that_changes_is_left_as_it_is(tmp_path: Path, change: str, steps:
         list(taken)
     assert records_of_log(log) == held
     assert not list((tmp_path / "foo-0").glob("*.cleaned"))
+
+
+@pytest.mark.parametrize("releases", range(1, 28))
+def test_nothing_is_written_to_a_log_that_is_deleted_as_soon_as_its_lock_is_free(tmp_path: Path, releases: int) -> None:
+    log, left = opened(tmp_path, COMPACTED), [releases]
+    fill(log, count=6)
+    for id_ in range(7, 12):  # each leaves an entry of an index, which is opened where the first one is found
+        log.append_as_leader(keyed((b"k1", b"v"), producer=id_, transactional=True, sequence=0), 0)
+        log.append_as_leader(marker(id_, commit=False), 0, AppendOrigin.COORDINATOR)
+    fill(log, count=6)
+
+    @contextmanager
+    def guard() -> Iterator[None]:
+        yield
+        left[0] -= 1
+        if not left[0]:
+            log.move_to(f"{log.folder}.gone-delete")
+
+    cleaning = cleaning_of(log, is_there=lambda: left[0] > 0, guard=guard)
+    with pytest.raises(CleaningAbortedError):
+        list(cleaning.steps())  # and not by an error of the files, which would take their directory offline
 
 
 def test_a_cleaning_that_is_given_up_leaves_its_files_to_the_next_process(tmp_path: Path) -> None:

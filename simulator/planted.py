@@ -100,6 +100,10 @@ def _duplicates_appended() -> list[Change]:
     return [(ProducerStates, "check", lambda self, batches, origin: ([], None))]
 
 
+def _producers_not_replayed() -> list[Change]:
+    return [(ProducerStates, "replay", lambda self, batches: None)]
+
+
 def _uncommitted_read() -> list[Change]:
     return [(partition_log, "readable_end", lambda log, isolation: log.log_end_offset)]
 
@@ -306,6 +310,9 @@ PLANTED = {
     ),
     "acknowledged-at-once": PlantedFault("acks=all waits for nobody", _acknowledged_at_once),
     "duplicates-appended": PlantedFault("a producer's retry is appended again", _duplicates_appended),
+    "producers-not-replayed": PlantedFault(
+        "a broker that has crashed knows of producers what their last snapshot says", _producers_not_replayed, seed=2
+    ),
     "uncommitted-read": PlantedFault(
         "consumers read above the high watermark", _uncommitted_read, breaks=CONSISTENT_READ, seed=7
     ),

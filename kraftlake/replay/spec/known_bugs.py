@@ -58,7 +58,7 @@ UNFENCED_IN_SHUTDOWN: Final = KnownBug(
 )
 REPLACED_REASSIGNMENT_ADDS: Final = KnownBug(
     name="ReplicationControlManager.changePartitionReassignment",
-    words="a reassignment that adds no replica keeps those that the one before it adds, also if it removes them",
+    words="a reassignment that adds no replica keeps the replicas that the one before it adds, also if it removes them",
     since="3.3.0",
     properties=("reassignment_among_replicas",),
 )

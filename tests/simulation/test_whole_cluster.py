@@ -28,7 +28,7 @@ FEW_HOURS = range(6, 8)
 """Seeds of the quick run; the lake of 7 is on a disk."""
 GROUPS = [range(first, first + 20) for first in range(1, 1_121, 20)] if LONG else [FEW_HOURS]
 SECONDS_AN_HOUR = 120
-"""How long a simulated hour may take, which takes three to six seconds of CPU."""
+"""How long a simulated hour may take, which takes about six seconds of CPU on a busy machine."""
 BY_PROPERTY = {fault.breaks: name for name, fault in reversed(PLANTED.items()) if fault.breaks}
 """The first planted fault of each property of the specification."""
 QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite", "last-records-removed", *BY_PROPERTY.values())

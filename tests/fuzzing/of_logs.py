@@ -74,7 +74,7 @@ def replay_both_ways(data: bytes) -> None:
 def _load(loader: MetadataBatchLoader, parts: Iterable[Any]) -> None:
     for part in parts:
         if isinstance(part, BatchValues):
-            loader.load_values(part, to_offset=1 << 62)
+            loader.load_values(part, to_offset=(1 << 63) - 1)
         else:
             loader.load_batch(part)
 

@@ -323,7 +323,7 @@ PLANTED = {
     "unclean-shutdown-ignored": PlantedFault("a broker that lost data stays in sync", _unclean_shutdown_ignored),
     "elections-unclean": PlantedFault(
         "where no replica has all records, any other is elected", _elections_unclean,
-        breaks=LEADER_CANDIDATE_COMPLETENESS,
+        breaks=LEADER_CANDIDATE_COMPLETENESS, seed=6,
     ),
     "election-of-any-replica": PlantedFault("replicas out of sync are elected", _election_of_any_replica),
     "elr-kept-in-sync": PlantedFault(
@@ -332,7 +332,7 @@ PLANTED = {
     "isr-kept-after-session": PlantedFault("a broker without a session stays leader", _isr_kept_after_session),
     "fenced-writer-goes-on": PlantedFault("a fenced controller goes on committing", _fenced_writer_goes_on),
     "stale-controller-answers": PlantedFault(
-        "a controller answers without a look at the lake", _stale_controller_answers
+        "a controller answers without a look at the lake", _stale_controller_answers, seed=3
     ),
     "commits-overwrite": PlantedFault("the lake's commits are no compare-and-set", _commits_overwrite),
     "lake-names-not-synced": PlantedFault("commits are shown before they are durable", _lake_names_not_synced),

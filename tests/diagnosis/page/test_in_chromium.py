@@ -223,6 +223,7 @@ def test_the_stability_of_the_range_is_drawn_by_kind_and_a_bar_leads_to_its_time
 ) -> None:
     page = open_page(sample)
     page.run("document.querySelector('[data-tab=stability]').click()")
+    page.drawn()
     kinds = page.run("return history.stability.kinds.map((kind) => [kind.kind, kind.level, kind.spans])")
     drawn = page.run("return [...document.querySelectorAll('#list canvas')].map((one) => one.ariaLabel)")
     assert [label.partition(" by ")[0] for label in drawn] == [kind for kind, _, _ in kinds]
@@ -235,7 +236,7 @@ def test_the_stability_of_the_range_is_drawn_by_kind_and_a_bar_leads_to_its_time
         "const canvas = document.querySelector('#list canvas'), box = canvas.getBoundingClientRect();"
         "canvas.dispatchEvent(new MouseEvent('click', { clientX: box.left + box.width / 2, bubbles: true }))"
     )
-    ActionChains(page.browser).pause(0.1).perform()
+    page.drawn()
     size, first, count = page.run("return [history.stability.size, history.stability.first, history.stability.count]")
     time = page.run("return history.times[history.at]")
     assert page.offset < before

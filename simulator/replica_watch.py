@@ -159,7 +159,8 @@ class ReplicaWatch:
         before = {offset: held for offset, held in mirror.records.items() if start <= offset < end}
         after = cleaned_records(log, old)
         committed = self.committed.setdefault((log.topic_id, name.partition), Committed())
-        upto = min(log.high_watermark, log.active.base_offset, committed.batches.end)
+        # Not the log's own high watermark: a follower's falls to that of a new leader, below what it has cleaned by.
+        upto = min(log.active.base_offset, committed.batches.end)
         self.tell(f"{name}: {process.name} leaves {len(after)} of {len(before)} records from {start} to {end}")
         problem = committed.compacted.cleaned(before, after, upto, process.extra[f"cleaning_ms of {name}"])
         self._require(not problem, lambda: f"{name}: {process.name} {problem}")

@@ -38,8 +38,14 @@ def behind(proxy: ResettingProxy, lake: Path) -> Iterator[tuple[ControllerThread
         proxy.port = active.server.listeners[0].port
         active.await_active()
         with started_controller(lake, STANDBY, **NEVER) as standby:
-            await_fetch(active.rpc(), since=0)
+            await_answer(active.rpc())
             yield active, standby
+
+
+def await_answer(leader: KafkaRpc) -> None:
+    """Wait until the standby has had an answer of the active controller: it fetches a second time."""
+    await_fetch(leader, since=0)
+    await_fetch(leader, since=time.time())
 
 
 def await_fetch(leader: KafkaRpc, *, since: float) -> None:
@@ -60,7 +66,7 @@ def test_a_standby_claims_when_the_process_of_the_active_controller_is_killed(tm
         active.await_event("registered")
         with started_controller(lake, STANDBY, **NEVER) as standby:
             rpc = KafkaRpc(active.address)
-            await_fetch(rpc, since=0)
+            await_answer(rpc)
             epoch = standby.node.view.leader.epoch
             active.kill()
             rpc.close()

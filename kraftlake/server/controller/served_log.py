@@ -108,13 +108,14 @@ class ServedLog:
             log.refresh()
             self._note_epochs(log)
             cursor = TailCursor(log, log.end_offset, EACH_TIME)
-        self._cursor, self.start_offset, self._known_to = cursor, log.start_offset, log.end_offset
+        self._cursor, self.start_offset = cursor, log.start_offset
         return log
 
     def _take(self, batch: RecordBatch) -> None:
         """Note the next batch of the log."""
         if not self._epochs or batch.epoch != self._epochs[-1].epoch:
             self._epochs.append(OffsetAndEpoch(offset=batch.base_offset, epoch=batch.epoch))
+        self._known_to = batch.last_offset + 1
         encoded = encode_batch(batch)
         self._newest.append((batch.base_offset, batch.last_offset, encoded))
         self._newest_bytes += len(encoded)
@@ -129,6 +130,7 @@ class ServedLog:
             before = self._epochs[-1].epoch if self._epochs else -1
             for row in np.flatnonzero(np.diff(epochs, prepend=before)):
                 self._epochs.append(OffsetAndEpoch(offset=int(offsets[row]), epoch=int(epochs[row])))
+        self._known_to = log.end_offset
 
     def _encoded_from(self, log: MetadataLog, offset: int) -> Iterator[bytes]:
         """The batches of the log from the one on that holds an offset."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import kraftlake
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
+from kraftlake.metadata_log.reading.tail import TailCursor
 from kraftlake.records.batch import RecordBatch, encode_batch
 from kraftlake.records.metadata_records import NoOpRecord
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
@@ -76,5 +79,32 @@ def test_batches_at_the_end_are_served_as_they_are_in_the_lake(tmp_path: Path, m
         assert 0 < held[0][0] < before, "some are kept, and not all"
         diverging = served.read(OffsetAndEpoch(offset=before, epoch=1), max_bytes=1_000).result(PATIENCE).diverging
         assert diverging == OffsetAndEpoch(offset=8, epoch=1)
+    finally:
+        served.close()
+
+
+def test_epochs_are_known_once_after_a_look_that_failed_behind_new_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MetadataLog.create(tmp_path / "lake", "cluster", "imported", durability="os")
+    log.append([leader_change(0, epoch=1)])
+    served = ServedLog(log.path, SystemClock())
+    try:
+        assert served.read(OffsetAndEpoch(offset=0, epoch=0), max_bytes=1_000).result(PATIENCE).records
+        log.append([leader_change(1, epoch=2), leader_change(2, epoch=3)])
+        step, looks = TailCursor.step, itertools.count()
+
+        def failing(cursor: TailCursor) -> Sequence[RecordBatch]:
+            if next(looks) == 1:
+                raise OSError("the disk is out of reach")
+            return step(cursor)
+
+        monkeypatch.setattr(TailCursor, "step", failing)
+        with pytest.raises(OSError, match="out of reach"):
+            served.read(OffsetAndEpoch(offset=1, epoch=1), max_bytes=1_000).result(PATIENCE)
+        log.append([leader_change(3, epoch=4)])
+        diverging = served.read(OffsetAndEpoch(offset=4, epoch=2), max_bytes=1_000).result(PATIENCE).diverging
+        assert diverging == OffsetAndEpoch(offset=2, epoch=2)
+        assert [(one.offset, one.epoch) for one in served._epochs] == [(0, 1), (1, 2), (2, 3), (3, 4)]
     finally:
         served.close()

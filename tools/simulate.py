@@ -1,4 +1,4 @@
-"""Simulates hours of clusters until so many are done: `make simulate HOURS=10000`; a run ends after 90 minutes.
+"""Simulates a number of hours of clusters: `make simulate HOURS=10000`; a run ends after 90 minutes.
 
 The hours of one tree of kraftlake/ and simulator/ are kept, a line each, in build/simulated/TREE.jsonl: the next run
 goes on with the seeds that are missing. At the end stands how many states each tenth of the hours added to those before

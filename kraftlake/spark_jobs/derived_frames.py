@@ -110,7 +110,7 @@ def _tables_at(places: Iterable[Location], table: str) -> tuple[list[Location], 
 def _named_frame(
     spark: SparkSession, state: TableState, name: str, cluster_id: str | None, wanted: pa.Schema
 ) -> DataFrame:
-    """The rows of one of many lakes' tables, in the wanted columns that it has, with those that name it."""
+    """The rows of one of many lakes' tables, in the wanted columns that it has, with the columns that name it."""
     from pyspark.sql.functions import lit
 
     schema = _schema(state)

@@ -30,7 +30,7 @@ ROUNDS = 4
 
 
 def fuzz_target(name: str, seconds: float, folder: Path, guided: GuardedBuild) -> dict[str, Any]:
-    """Fuzz one target until it has had so many CPU seconds; the figures of all its pieces.
+    """Fuzz one target until it has had `seconds` of CPU time; the figures of all its pieces.
 
     `coverage` are the branches and functions that were reached, `counters` the branches of the kernels that guide.
     Raises AssertionError for a finding, with its input in a file of the folder.

@@ -1,4 +1,4 @@
-"""Readers of files: those beside Kafka's logs, archives, a lake's, and those that users give."""
+"""Readers of files: those beside Kafka's logs, archives, a lake's, and files of users."""
 
 from __future__ import annotations
 

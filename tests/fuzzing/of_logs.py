@@ -1,4 +1,4 @@
-"""Readers of record batches and records: those of metadata, and those that clients send to a broker."""
+"""Readers of record batches and records: of metadata, and of what clients send to a broker."""
 
 from __future__ import annotations
 

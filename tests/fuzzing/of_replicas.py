@@ -1,4 +1,4 @@
-"""A reader of a replica's folder: one file has any bytes, and the others are those that a broker has left."""
+"""A reader of a replica's folder: one file has any bytes, and the others are as a broker has left them."""
 
 from __future__ import annotations
 

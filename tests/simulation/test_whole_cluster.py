@@ -36,7 +36,7 @@ QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite", "last-records-rem
 
 
 def simulate(*arguments: str, limit: int) -> tuple[list[dict[str, Any]], subprocess.CompletedProcess[str]]:
-    """What happened in each history of one process, which has so many seconds."""
+    """What happened in each history of one process, which has `limit` seconds."""
     command = [sys.executable, "-m", "simulator", "--json", *arguments]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=limit)

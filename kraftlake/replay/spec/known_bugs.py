@@ -15,7 +15,7 @@ class KnownBug:
 
     `since` is the first release that has it, `mended` the first that does not, None while Kafka 4.4 has it. `until` is
     the lowest metadata.version that no release with the bug knows: a log at that level does not show it. `change` is
-    the pull request that mended it, None for none; `properties` are those that it violates.
+    the pull request that mended it, None for none; `properties` are the ones violated.
     """
 
     name: str

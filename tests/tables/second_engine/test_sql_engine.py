@@ -108,7 +108,7 @@ Made = tuple[dict[str, pa.Table], SqlEngine]
 
 
 def both(lake: Path) -> Made:
-    """The tables of a lake that kraftlake makes, and those that SQL makes."""
+    """The tables of a lake that kraftlake makes, and the tables that SQL makes."""
     ours = tables_of(lake)
     return ours, SqlEngine(ours["records"], snapshot_rows(kraftlake.open(lake)))
 

@@ -39,7 +39,8 @@ SETTINGS = {
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeCluster]:
     made = LakeCluster(tmp_path_factory.mktemp("cluster"))
     try:
-        made.start_controller(101)
+        # no machine is so slow that the controller fences a broker that ended before a test has looked at it
+        made.start_controller(101, **{"broker.session.timeout.ms": "60000"})
         made.start_broker(1, SETTINGS)
         made.await_unfenced(1)
         made.wait_for(lambda: made.members[1].server.dispatcher)

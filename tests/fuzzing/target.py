@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -23,14 +24,18 @@ class Target:
     read: Callable[[bytes], object]
     refusals: tuple[type[Exception], ...]
     seeds: Callable[[], Iterable[bytes]]
+    most_seconds: float = 10.0
+    """The CPU time that reading an input of a few kB may take: by a clock, a busy machine would be a finding."""
 
     def check(self, data: bytes) -> None:
-        """Read the bytes; only a refusal may come of it, and no more memory than MOST_MEMORY."""
-        before = _peak_memory()
+        """Read the bytes; only a refusal may come of it, within MOST_MEMORY and `most_seconds`."""
+        before, begun = _peak_memory(), time.process_time()
         with suppress(self.refusals):
             self.read(data)
         taken = _peak_memory() - before
         assert taken < MOST_MEMORY, f"{len(data):,} bytes take {taken >> 20:,} MB of memory"
+        spent = time.process_time() - begun
+        assert spent < self.most_seconds, f"{len(data):,} bytes take {spent:.1f} CPU seconds"
 
 
 def _peak_memory() -> int:

@@ -7,12 +7,14 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.fuzzing.corpus import FOLDER, kept_inputs
 from tests.fuzzing.long_run import MINUTES, PLAIN, fuzz_target, run_fuzzer
+from tests.fuzzing.target import Target
 from tests.fuzzing.targets import OF_KERNELS, TARGETS
 from tests.kernels.guarded_builds import GuardedBuild, build_guided
 from tests.kernels.test_guarded_builds import BEYOND
@@ -39,6 +41,17 @@ FOUND = [line.split() for line in (FOLDER / "found.txt").read_text("ascii").spli
 @pytest.mark.parametrize(("name", "data"), FOUND)
 def test_what_was_found_stays_mended(name: str, data: str) -> None:
     TARGETS[name].check(base64.b64decode(data))
+
+
+def test_an_input_that_takes_long_is_found_by_its_cpu_time_and_not_by_a_clock() -> None:
+    def spin(data: bytes) -> None:
+        end = time.process_time() + 0.02
+        while time.process_time() < end:
+            pass
+
+    Target(lambda data: time.sleep(0.05), (), list, most_seconds=0.02).check(b"")
+    with pytest.raises(AssertionError, match=r"0 bytes take 0\.0 CPU seconds"):
+        Target(spin, (), list, most_seconds=0.02).check(b"")
 
 
 @needs_the_fuzzer

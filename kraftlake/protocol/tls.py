@@ -138,7 +138,7 @@ def _show(context: ssl.SSLContext, store: StoreConfig) -> None:
         try:
             context.load_cert_chain(file.name, password=password)
         except (ssl.SSLError, ValueError) as fault:
-            raise UsageError(f"{what} {_keystore_fault(fault, pem)}.") from None
+            raise UsageError(f"{what} {_keystore_fault(fault, pem, store)}.") from None
 
 
 def _pem(text: str) -> bytes:
@@ -151,9 +151,11 @@ def _pem(text: str) -> bytes:
     return _PEM_BLOCK.sub(lines, text).encode()
 
 
-def _keystore_fault(fault: Exception, pem: bytes) -> str:
+def _keystore_fault(fault: Exception, pem: bytes, store: StoreConfig) -> str:
     if isinstance(fault, ssl.SSLError) and fault.reason == "KEY_VALUES_MISMATCH":
         return "holds a key that does not belong to its certificate"
+    if store.type != "PEM":
+        return "holds a key or a certificate that TLS can not use"
     if b"ENCRYPTED" in pem:
         return "holds an encrypted key, which ssl.key.password does not open"
     return "does not hold a private key and its certificates in PEM form"
@@ -200,9 +202,12 @@ def _pkcs12(content: bytes, store: StoreConfig, what: str) -> Any:
     require("cryptography", "PKCS12 stores")
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import pkcs12
+    from cryptography.x509 import InvalidVersion
 
     try:
         return pkcs12.load_pkcs12(content, None if store.password is None else store.password.encode())
+    except InvalidVersion:
+        raise UsageError(f"{what} holds a certificate of another version than TLS has.") from None
     except (ValueError, UnsupportedAlgorithm):
         raise UsageError(f"{what} is no PKCS12 store, or ssl.{store.name}.password does not open it.") from None
 

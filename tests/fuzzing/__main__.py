@@ -29,7 +29,9 @@ LIMITS = ("-rss_limit_mb=0", "-timeout=300", "-max_len=8192", "-print_final_stat
 
 def target(name: str) -> Any:
     """The target of a name; few modules are imported for it, as each takes time to be instrumented."""
-    modules = (import_module(f"tests.fuzzing.of_{what}") for what in ("logs", "replicas", "wire", "files"))
+    modules = (
+        import_module(f"tests.fuzzing.of_{what}") for what in ("logs", "replicas", "caches", "wire", "files", "stores")
+    )
     return next(module.TARGETS[name] for module in modules if name in module.TARGETS)
 
 

@@ -29,8 +29,6 @@ from kraftlake.metadata_log.delta_table.delta_log import hinted_checkpoint, read
 from kraftlake.metadata_log.delta_table.schema import differing_column
 from kraftlake.protocol.client_config import read_client_config
 from kraftlake.protocol.jaas import parse_jaas, parse_jaas_file
-from kraftlake.protocol.tls import open_stores
-from kraftlake.protocol.tls_config import StoreConfig, TlsConfig
 from kraftlake.records.foreign.message_format import parse_schema, record_type_of
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.replay.bundle.key_file import read_key
@@ -144,27 +142,6 @@ def documents() -> Iterable[bytes]:
     )  # fmt: skip
 
 
-def open_store(data: bytes) -> None:
-    """A store of certificates, or of a key with them, in PEM form: the first byte chooses which.
-
-    How long a PKCS12 store takes is in the store (its iterations), and in the library that reads it.
-    """
-    if data:
-        name = ("truststore", "keystore")[data[0] % 2]
-        in_a_file(data[1:], "fuzzed.pem", lambda path: open_stores(_one_store(name, path)))
-
-
-def _one_store(name: str, path: Path) -> TlsConfig:
-    store = StoreConfig(name=name, type="PEM", location=str(path))
-    return TlsConfig(truststore=store) if name == "truststore" else TlsConfig(truststore=store, keystore=store)
-
-
-def stores() -> Iterable[bytes]:
-    block = b"-----BEGIN %s-----\nMIIB\n-----END %s-----\n"
-    certificate = block.replace(b"%s", b"CERTIFICATE")
-    return [b"\0" + certificate, b"\1" + block.replace(b"%s", b"PRIVATE KEY") + certificate]
-
-
 def read_schema(data: bytes) -> None:
     record_type_of(parse_schema(data.decode("utf-8", "replace"), "fuzzed.json"), "fuzzed.json")
 
@@ -188,7 +165,6 @@ def jaas() -> Iterable[bytes]:
 
 
 TARGETS = {
-    "stores": Target(open_store, FILES, stores),
     "node_files": Target(read_node_files, FILES, node_files),
     "properties": Target(parse_properties, (ValueError,), lambda: [b"a.b = c\\\n d\n! no\n\\u0041:x"]),
     "documents": Target(read_document, FILES, documents),

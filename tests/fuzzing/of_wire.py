@@ -5,13 +5,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
+from importlib import import_module
+from ipaddress import ip_address
+from itertools import pairwise
+from typing import Any
 
+import attrs
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.envelope.v0.request import EnvelopeRequest
 from kio.schema.index import schema_name_map
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.static.constants import EntityType
 
 from kraftlake.controller.access.scram import ScramUpsertion
+from kraftlake.controller.errors import ControllerApiError
 from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
@@ -20,7 +28,10 @@ from kraftlake.protocol.jaas import parse_jaas
 from kraftlake.protocol.message_scan import read_message
 from kraftlake.protocol.scram import HASHES, ScramError, scram_messages
 from kraftlake.records.varint import MalformedError
+from kraftlake.server.broker.serving.forwarding import ForwardingManager
+from kraftlake.server.controller.envelope_handler import enclosed
 from kraftlake.server.listener_security import ServerSasl
+from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.frame_buffer import LENGTH, FrameBuffer
 from kraftlake.server.requests.login_users import LoginUsers
 from kraftlake.server.requests.messages import UNREADABLE, encoded_request, entity, request_in, versions_of
@@ -111,6 +122,37 @@ def challenges() -> Iterable[bytes]:
     yield b"e=other-error"
 
 
+def open_envelope(data: bytes) -> None:
+    """The principal, the address and the request in an envelope, whose lengths the first two bytes have.
+
+    A client that is taken from it is the same in the envelope that a broker of ours makes for it.
+    """
+    if len(data) < 2:
+        return
+    rest = data[2:]
+    principal, address, frame = (rest[a:b] for a, b in pairwise((0, data[0], data[0] + data[1], None)))
+    sent = EnvelopeRequest(request_data=frame, request_principal=principal, client_host_address=address)
+    again = []
+
+    def ask(name: str, versions: object, make: Any, answered: object) -> None:
+        again.append(make(import_module(EnvelopeRequest.__module__)))
+
+    broker = Peer(listener="CONTROLLER", host="::1")
+    inner, client = enclosed(sent, broker)
+    ForwardingManager(ask).forward(inner, client, lambda _: None)
+    inner_again, client_again = enclosed(again[0], broker)
+    assert (inner_again, attrs.asdict(client_again)) == (inner, attrs.asdict(client))
+
+
+def envelopes() -> Iterable[bytes]:
+    """Clients of both kinds of addresses, one with a token."""
+    frame = encoded_request(CreateTopicsRequest(topics=()))
+    for name, token, address in (("alice", False, bytes(4)), ("bøb:x", True, ip_address("fe80::1").packed)):
+        compact = [bytes([len(one) + 1]) + one for one in (b"User", name.encode())]
+        principal = b"\0\0" + b"".join(compact) + bytes([token, 0])
+        yield bytes([len(principal), len(address)]) + principal + address + frame
+
+
 TARGETS = {
     "requests": Target(request, UNREADABLE, requests),
     "responses": Target(response, UNREADABLE, responses),
@@ -119,5 +161,6 @@ TARGETS = {
         lambda: [bytes(11), struct.pack(">ihi", 0, 0, 0) + b"\2" + bytes(16) + b"\2" + bytes(60)],
     ),
     "logins": Target(log_in, (ValueError,), logins),
+    "envelopes": Target(open_envelope, (ControllerApiError,), envelopes),
     "challenges": Target(challenge, (ScramError,), challenges),
 }  # fmt: skip

@@ -22,6 +22,7 @@ from kraftlake.runtime import extras
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
 from tests.certificates import PASSWORD, Identity, authority, issued
+from tests.fuzzing.of_stores import pkcs12_stores
 from tests.protocol.fake_nodes import FakeController, Talk, serving
 
 CA = authority()
@@ -29,6 +30,9 @@ NODE = issued(CA, "node")
 CLIENT = issued(CA, "client", hosts=())
 TRUST = StoreConfig(name="truststore", type="PEM", certificates=CA.pem)
 KEYS = StoreConfig(name="keystore", type="PEM", key=CLIENT.key_pem(), certificates=CLIENT.pem)
+
+VERSION, PUBLIC_KEY = b"\xa0\x03\x02\x01\x02", b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70"
+"""Parts of a certificate: its version, and the kind of its key."""
 
 
 def server(identity: Identity = NODE, *, asks: Identity | None = None, version: ssl.TLSVersion | None = None) -> Talk:
@@ -205,6 +209,26 @@ def test_the_error_names_a_store_that_can_not_be_used(tmp_path: Path) -> None:
             NodeConnector(config=ClientConfig(file="client.properties", tls=tls))
         assert "the-secret" not in str(caught.value)
         assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "told"),
+    [
+        ("truststore", VERSION, "holds a certificate of another version than TLS has"),
+        ("keystore", VERSION, "holds a certificate of another version than TLS has"),
+        ("keystore", PUBLIC_KEY, "holds a key or a certificate that TLS can not use"),
+    ],
+)
+def test_certificates_in_a_pkcs12_store_that_tls_has_not_are_one_sentence(
+    tmp_path: Path, name: str, changed: bytes, told: str
+) -> None:
+    content = list(pkcs12_stores())[name == "keystore"][1:]
+    assert changed in content
+    file = tmp_path / "odd.p12"
+    file.write_bytes(content.replace(changed, changed[:-1] + b"\x07", 1))
+    store = StoreConfig(name=name, location=str(file))
+    with pytest.raises(UsageError, match=rf"^client.properties: .*odd\.p12 .*{told}\.$"):
+        NodeConnector(config=ClientConfig(file="client.properties", tls=TlsConfig(**{name: store})))
 
 
 def test_a_key_lies_on_the_disk_for_its_owner_alone_and_encrypted_if_it_was(

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "image_cache"
 _FORMAT = "kraftlake image columns 2"
-_MAGIC, _HEADER_BYTES = b"KLIMAGE\x01", 64
+MAGIC, HEADER_BYTES = b"KLIMAGE\x01", 64
+"""How a file begins, and the size of its header, which has the CRC-32C of the rest behind that."""
+_UNREADABLE: Final = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, KraftlakeError
+)  # fmt: skip
+"""What comes of a file that is no cached image, besides the errors of Arrow: JSON of any form, for one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +65,7 @@ def load_cached(lake: Path, snapshot: LakeSnapshot) -> CachedImage | None:
 
     try:
         return _load(path, snapshot)
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException, KraftlakeError) as fault:
+    except (*_UNREADABLE, pa.ArrowException) as fault:
         from kraftlake.runtime.log import get_logger
 
         get_logger(__name__).warning("image_cache_ignored", file=str(path), reason=str(fault))
@@ -127,7 +132,7 @@ def _write(path: Path, batch: pa.RecordBatch, facts: dict[str, Any]) -> None:
     from kraftlake.replay.loader.image_columns import to_file
 
     content = to_file(batch, facts)
-    header = (_MAGIC + crc32c(content).to_bytes(4, "big")).ljust(_HEADER_BYTES, b"\0")
+    header = (MAGIC + crc32c(content).to_bytes(4, "big")).ljust(HEADER_BYTES, b"\0")
     path.parent.mkdir(mode=0o700, exist_ok=True)
     write_whole(path, (header, memoryview(content)))
 
@@ -140,7 +145,7 @@ def _read(path: Path) -> tuple[pa.RecordBatch, dict[str, Any]]:
 
     with pa.memory_map(str(path)) as mapped:
         buffer = mapped.read_buffer()
-    header, content = bytes(memoryview(buffer)[:_HEADER_BYTES]), buffer.slice(min(_HEADER_BYTES, len(buffer)))
-    if not header.startswith(_MAGIC) or int.from_bytes(header[8:12], "big") != crc32c(content):
+    header, content = bytes(memoryview(buffer)[:HEADER_BYTES]), buffer.slice(min(HEADER_BYTES, len(buffer)))
+    if not header.startswith(MAGIC) or int.from_bytes(header[8:12], "big") != crc32c(content):
         raise ValueError("it is damaged")
     return from_file(content)

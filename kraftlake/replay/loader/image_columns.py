@@ -18,6 +18,7 @@ from kraftlake.delta.metadata_delta import MetadataDelta
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.provenance import MetadataProvenance
 from kraftlake.image.topics.packed_topics import PackedTopics
+from kraftlake.image.topics.row_checks import check_rows, check_table
 from kraftlake.image.topics.topic_table import TopicTable
 from kraftlake.image.topics.topics_image import TopicsImage
 from kraftlake.kernels.partition_row import COLUMNS
@@ -65,24 +66,26 @@ def topics_to_arrow(topics: TopicsImage) -> pa.RecordBatch:
 def topics_from_arrow(batch: pa.RecordBatch) -> TopicsImage:
     """The topics image again; it keeps the batch's memory, without a copy of its columns.
 
-    Raises ValueError or pa.ArrowException for other columns. Their values are trusted: pass only the output of
-    `topics_to_arrow`.
+    Raises ValueError or pa.ArrowException for columns that are none of a topics image; their values are believed.
     """
-    if not batch.schema.equals(_TOPICS_SCHEMA) or batch.num_rows != 1:
-        raise ValueError("these are not the columns of a topics image")
+    _check(batch, _TOPICS_SCHEMA)
     columns: dict[str, Any] = {name: batch.column(name)[0] for name in _TOPICS_SCHEMA.names}
     starts = _array(columns["starts"])
     ids = columns["ids"].as_py()
     names: list[str] = columns["names"].values.to_pylist()
-    if 16 * len(names) != len(ids) or len(starts) != len(names) + 1:
-        raise ValueError("names, ids and rows of topics don't fit together")
-    directories = columns["directories"].as_py()
     numbers, of_topics = columns["sparse_topics"].as_py(), columns["sparse_ids"].as_py()
+    sparse = {number: tuple(of_topic) for number, of_topic in zip(numbers, of_topics, strict=True)}
+    check_table(len(names), starts, sparse)
+    rows, heap = _array(columns["rows"]).reshape(-1, COLUMNS), _array(columns["heap"])
+    directories = columns["directories"].as_py()
+    if 16 * len(names) != len(ids) or len(rows) != starts[-1] or len(directories) % 16:
+        raise ValueError("names, ids, rows and directories of topics don't fit together")
+    check_rows(rows, heap, len(directories) // 16)
     return TopicsImage.with_rows(
         PackedTopics(
-            table=TopicTable(names, ids, starts, {n: tuple(i) for n, i in zip(numbers, of_topics, strict=True)}),
-            rows=_array(columns["rows"]).reshape(-1, COLUMNS),
-            heap=_array(columns["heap"]),
+            table=TopicTable(names, ids, starts, sparse),
+            rows=rows,
+            heap=heap,
             directories=tuple(Uuid(directories[at : at + 16]) for at in range(0, len(directories), 16)),
         )
     )
@@ -99,8 +102,7 @@ def image_from_arrow(batch: pa.RecordBatch, provenance: MetadataProvenance) -> M
 
     Raises ValueError, ReplayError, CorruptDataError or pa.ArrowException for columns that are none of an image.
     """
-    if not batch.schema.equals(SCHEMA) or batch.num_rows != 1:
-        raise ValueError("these are not the columns of an image")
+    _check(batch, SCHEMA)
     delta = MetadataDelta(MetadataImage.EMPTY)
     for value in batch.column("records")[0].values.to_pylist():
         delta.replay(decode_value(value).message)
@@ -120,6 +122,20 @@ def from_file(content: pa.Buffer) -> tuple[pa.RecordBatch, Any]:
     """The inverse of `to_file`; raises KeyError, ValueError or pa.ArrowException for other content."""
     reader = pa.ipc.open_file(content)
     return reader.get_batch(0).replace_schema_metadata(None), json.loads(reader.schema.metadata[_FACTS])
+
+
+def _check(batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Raise ValueError or pa.ArrowException for a batch of another schema, one with nulls, or one that is damaged."""
+    if not batch.schema.equals(schema) or batch.num_rows != 1:
+        raise ValueError("these are not the columns of an image")
+    batch.validate(full=True)
+    if any(map(_has_nulls, batch.columns)):
+        raise ValueError("a value of the columns is missing")
+
+
+def _has_nulls(column: Any) -> bool:
+    is_list = pa.types.is_large_list(column.type)
+    return column.null_count > 0 or (is_list and _has_nulls(column.values))
 
 
 def _one(values: pa.Array) -> pa.Array:

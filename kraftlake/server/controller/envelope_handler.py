@@ -23,7 +23,7 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.message_scan import read_message
 from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.server.controller.controller_node import ControllerNode
-from kraftlake.server.requests.dispatcher import Dispatcher, Handler, Request
+from kraftlake.server.requests.dispatcher import Dispatcher, Handler, Peer, Request
 from kraftlake.server.requests.handlers import response_to
 from kraftlake.server.requests.messages import UNREADABLE, api_of, response_in
 
@@ -45,14 +45,7 @@ def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher])
 
     def begin(request: Request) -> Future[Any]:
         node.check_cluster(request, AclOperation.CLUSTER_ACTION)
-        inner = request.body.request_data
-        principal = _principal(request.body.request_principal)
-        peer = attrs.evolve(
-            request.peer, principal=f"{principal.type_}:{principal.name}",
-            token_authenticated=principal.token_authenticated, host=_address(request.body.client_host_address),
-            forwarded=True, mute=None,
-        )  # fmt: skip
-        _check(inner)
+        inner, client = enclosed(request.body, request.peer)
         answered: Future[Any] = Future()
 
         def respond(answer: bytes | None) -> None:
@@ -62,10 +55,21 @@ def envelope_handler(node: ControllerNode, dispatcher: Callable[[], Dispatcher])
             data = answer if error == ErrorCode.NONE else None
             answered.set_result(response_to(request, response_data=data, error_code=error))
 
-        dispatcher().handle(inner, peer, respond)
+        dispatcher().handle(inner, client, respond)
         return answered
 
     return Handler(begin=begin)
+
+
+def enclosed(envelope: Any, broker: Peer) -> tuple[bytes, Peer]:
+    """The request in an envelope that a broker sent, and its client; raises ControllerApiError for invalid content."""
+    frame, principal = envelope.request_data, _principal(envelope.request_principal)
+    client = attrs.evolve(
+        broker, principal=f"{principal.type_}:{principal.name}", token_authenticated=principal.token_authenticated,
+        host=_address(envelope.client_host_address), forwarded=True, mute=None,
+    )  # fmt: skip
+    _check(frame)
+    return frame, client
 
 
 def _check(frame: bytes) -> None:

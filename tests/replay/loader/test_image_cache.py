@@ -180,6 +180,14 @@ def test_columns_of_another_snapshot_are_not_used(lake, fact):
     assert image_cache.load_cached(lake, other) is None
 
 
+@pytest.mark.parametrize("facts", ["x", [1], 7, None, {}])
+def test_columns_with_facts_of_another_form_are_not_used(lake, facts):
+    snapshot = kraftlake.open(lake).snapshots[-1]
+    path = image_cache.cache_path(lake, snapshot)
+    image_cache._write(path, image_cache._read(path)[0], facts)
+    assert image_cache.load_cached(lake, snapshot) is None
+
+
 def test_columns_of_a_snapshot_without_a_checksum_are_not_used(lake):
     snapshot = kraftlake.open(lake).snapshots[-1]
     assert image_cache.load_cached(lake, attrs.evolve(snapshot, checksum=None)) is None

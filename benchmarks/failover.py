@@ -25,10 +25,10 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_connector import NodeConnector
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.observer.quorum_observer import QuorumObserver
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.server.cluster_up.cluster_plan import NodeKind, NodePlan
 from kraftlake.server.node_config import ListenerAddress
 from tests.kafka_node import new_nodes
-from tests.ports import free_ports
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import new_lake
 from tests.server.node_process import KilledNode

@@ -26,10 +26,11 @@ import attrs
 from confluent_kafka.admin import AdminClient
 
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.spark_jobs.java import find_java
 from tests.archive_classes import KAFKA_CLASSES, archived
 from tests.interop.jars import kafka_node_jars
-from tests.ports import free_ports
+from tests.waiting import PATIENCE
 
 METADATA_LOG = "__cluster_metadata-0"
 # Segments of 32 KiB and a snapshot each 4 KiB of records: a test sees both, and the deletion of what lies before (once
@@ -150,7 +151,7 @@ class KafkaNode:
     def run_format(self) -> None:
         """Run Kafka's own tool on the folder's properties."""
         command = ["kafka.tools.StorageTool", "format", "-g", "-t", self.cluster_id, "-c", self._properties_file]
-        done = subprocess.run(self._java(*command), capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(self._java(*command), capture_output=True, text=True, timeout=PATIENCE, check=False)
         if done.returncode != 0:
             raise KafkaNodeError(f"formatting {self.folder} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
@@ -204,7 +205,7 @@ class KafkaNode:
         if not kill:
             process.terminate()
             try:
-                process.wait(timeout=30)
+                process.wait(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 kill = True
         if kill:

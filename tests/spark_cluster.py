@@ -27,9 +27,9 @@ from typing import Any
 import attrs
 import pytest
 
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.spark_jobs.java import java_home
 from kraftlake.spark_jobs.spark_home import spark_home
-from tests.ports import free_ports
 from tests.process_sessions import kill_session, killed_with_parent
 from tests.spark_driver import ClusterDriver
 

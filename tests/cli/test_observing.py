@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.runtime.free_ports import free_ports
 from tests.cli.running import DIRECTORY, ROOT, SAMPLE, fault, run
-from tests.ports import free_ports
 from tests.protocol.fake_nodes import FakeController, serving
 from tests.server.fake_clusters import FakeCluster, small_log
 from tests.server.scraping import asked, samples

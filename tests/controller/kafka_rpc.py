@@ -12,6 +12,8 @@ from kio.schema.sasl_authenticate.v2 import request as sasl
 from kio.schema.sasl_handshake.v1 import request as handshake
 from kio.serial import entity_reader, entity_writer
 
+from tests.waiting import PATIENCE
+
 _LENGTH = struct.Struct(">i")
 
 
@@ -23,7 +25,7 @@ class KafkaRpc:
 
     def __init__(self, address: str, user: str | None = None) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=30)
+        self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
         self._count = 0
         if user is not None:
             assert self.ask(handshake.SaslHandshakeRequest(mechanism="PLAIN")).error_code == 0

@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from kraftlake.runtime.free_ports import free_ports
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kraftlake" / "minio"
 MODULE = "github.com/minio/minio@latest"
 KEY = "kraftlake-tests"
@@ -77,9 +79,7 @@ def running_server(folder: Path) -> Iterator[dict[str, str]]:
     """A server with two buckets; gives the environment by which lakes in it are reached."""
     for bucket in (BUCKET, CARELESS):
         (folder / "data" / bucket).mkdir(parents=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     environment = {"MINIO_ROOT_USER": KEY, "MINIO_ROOT_PASSWORD": KEY, "MINIO_BROWSER": "off", "HOME": str(folder)}
     with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(

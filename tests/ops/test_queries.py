@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.runtime.metrics_server import MetricsServer
 from tests.at_least_one import at_least_one
 from tests.ops.record_incidents import incident, is_level
-from tests.ports import free_ports
 from tests.waiting import wait_for
 from tools.observability import queries
 

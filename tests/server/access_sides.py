@@ -84,7 +84,7 @@ class Side:
         """What each operation comes to for a client, by its name; one entry where the client is not let in."""
         try:
             config = parse_client_config(login.properties, "client")
-            with NodeConnector(config=config, timeout=20)(self.addresses[login.listener]) as node:
+            with NodeConnector(config=config, timeout=PATIENCE)(self.addresses[login.listener]) as node:
                 node.versions_of(3)
                 return {name: self._outcome(node, *asked) for name, asked in operations().items()}
         except NodeError as fault:

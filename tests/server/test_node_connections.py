@@ -157,6 +157,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         made.broker(1)
         made.broker(2)
         made.await_unfenced(1, 2)
+        wait_for(lambda: {101, 102} <= {*kraftlake.open(made.lake).image().cluster.controllers}, "both are registered")
         yield made
     finally:
         made.stop()

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kraftlake.runtime.errors import EnvironmentFaultError
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.runtime.metrics_address import MetricsAddress
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_server import BrokerServer
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.controller.controller_server import ControllerServer
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
-from tests.ports import free_ports
 from tests.server.broker.lake_cluster import QUICK, SESSION, Member, format_lake
 from tests.server.scraping import asked, samples
 from tests.waiting import wait_for

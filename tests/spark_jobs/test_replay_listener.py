@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import attrs
 
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.runtime.metrics import MetricsRegistry
 from kraftlake.runtime.metrics_address import MetricsAddress
 from kraftlake.spark_jobs.replay_listener import ReplayProgress, StreamMetrics, stream_metrics
-from tests.ports import free_ports
 from tests.server.scraping import asked, samples
 
 PROGRESS = ReplayProgress(

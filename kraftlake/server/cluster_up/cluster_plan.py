@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
-from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -13,6 +11,7 @@ import attrs
 
 from kraftlake.protocol.address import Address
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.cluster_up.cluster_security import PROTOCOL, ClusterSecurity
 from kraftlake.server.controller.controller_config import ControllerServerConfig
@@ -129,7 +128,7 @@ class ClusterPlan:
         count = brokers + controllers
         if port is not None and not 1 <= port <= _LARGEST_PORT - count + 1:
             raise UsageError(f"{count} ports from {port} on can't be: ports go from 1 to {_LARGEST_PORT}.")
-        ports = _free_ports(count) if port is None else list(range(port, port + count))
+        ports = free_ports(count) if port is None else list(range(port, port + count))
         ids = [(NodeKind.BROKER, number) for number in range(1, brokers + 1)]
         ids += [(NodeKind.CONTROLLER, FIRST_CONTROLLER + number) for number in range(controllers)]
         given = settings or NodeSettings()
@@ -182,12 +181,3 @@ def _check(node: NodePlan) -> None:
     else:
         settings = NodeSettings(values=node.settings)
         ControllerServerConfig(lake=node.lake, node_id=node.id, listeners=(node.listener,), settings=settings)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Return ports of the loopback interface that are currently free."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]

@@ -11,7 +11,7 @@ import kraftlake
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import PartitionRegistration
-from tests.ports import free_ports
+from kraftlake.runtime.free_ports import free_ports
 from tests.server.node_process import KilledNode
 from tests.waiting import wait_for
 

@@ -27,11 +27,11 @@ from kraftlake.replay.loader.manifest import LeaderAndEpoch
 from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_tools_jars
 from tests.kafka_node import KafkaNode, started_nodes
-from tests.ports import free_ports
 from tests.replica_manager.kafka_follower import PATIENCE
 from tests.server.broker.broker_process import BrokerProcess
 from tests.waiting import wait_for

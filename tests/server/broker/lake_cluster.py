@@ -22,7 +22,8 @@ from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.waiting import PATIENCE, wait_for
 
 QUICK = {"broker.heartbeat.interval.ms": "300", "replica.fetch.backoff.ms": "100"}
-SESSION = {"broker.session.timeout.ms": "3000", "controller.quorum.fetch.timeout.ms": "1000"}
+SESSION = {"broker.session.timeout.ms": "60000", "controller.quorum.fetch.timeout.ms": "1000"}
+"""No machine is so slow that a broker that lives is fenced; a lone controller claims the log within two seconds."""
 
 
 def format_lake(lake: Path) -> None:
@@ -97,10 +98,10 @@ class LakeCluster:
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.brokers, "socket.timeout.ms": 10_000})
 
-    def make_topic(self, name: str, partitions: int) -> None:
-        """Create a topic of one replica, and wait until brokers lead it, which is after their caches have it."""
+    def make_topic(self, name: str, partitions: int, replicas: int = 1) -> None:
+        """Create a topic, and wait until brokers lead it, which is after their caches have it."""
         admin = self.admin()  # its end would take the request along
-        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE)
+        admin.create_topics([NewTopic(name, partitions, replicas)])[name].result(PATIENCE)
 
         def led() -> bool:
             managers = [member.server.broker.manager for id_, member in self.members.items() if id_ < 100]

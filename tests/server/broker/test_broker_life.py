@@ -20,10 +20,11 @@ from kraftlake.server.controller.replica_progress import NodeProgress
 from kraftlake.server.node_life import NodeEndedError
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.server.broker.lake_cluster import LakeCluster, Member, lake_cluster
+from tests.waiting import PATIENCE
 
 
 def check_replaced(broker: Member) -> None:
-    broker.thread.join(30)
+    broker.thread.join(PATIENCE)
     with pytest.raises(NodeEndedError, match="another process has registered as broker 1"):
         broker.check()
 
@@ -40,7 +41,7 @@ class Held:
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         self.offsets.append(new_image.offset)
         if len(self.offsets) == 2:
-            assert self.released.wait(30)
+            assert self.released.wait(PATIENCE)
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
         pass
@@ -72,7 +73,7 @@ def test_a_broker_ends_when_another_process_has_its_id(tmp_path: Path) -> None:
     with lake_cluster(tmp_path, brokers=(1, 2)) as cluster:
         first = cluster.members.pop(1)
         node = cluster.members[101].server.node
-        node.run(lambda state: unregister_broker(state, 1), lambda reply: reply).result(30)
+        node.run(lambda state: unregister_broker(state, 1), lambda reply: reply).result(PATIENCE)
         cluster.folder = tmp_path / "other"
         cluster.start_broker(1)
         cluster.await_unfenced(1, 2)
@@ -82,7 +83,7 @@ def test_a_broker_ends_when_another_process_has_its_id(tmp_path: Path) -> None:
 def replace_with_a_late_copy(cluster: LakeCluster) -> None:
     """Register broker 1 as its own request does that comes late, after another process's registration."""
     node = cluster.members[101].server.node
-    known = node.controller.read(lambda image: image.cluster.brokers[1]).result(30)
+    known = node.controller.read(lambda image: image.cluster.brokers[1]).result(PATIENCE)
     copy = BrokerRegistrationRequest(
         broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=known.incarnation_id, log_dirs=known.directories,
         listeners=tuple(
@@ -98,8 +99,8 @@ def replace_with_a_late_copy(cluster: LakeCluster) -> None:
     def register(state: ControllerState) -> ControllerResult:
         return register_broker(state, copy)
 
-    node.run(lambda state: unregister_broker(state, 1), lambda reply: reply).result(30)
-    node.run(register, lambda reply: reply).result(30)
+    node.run(lambda state: unregister_broker(state, 1), lambda reply: reply).result(PATIENCE)
+    node.run(register, lambda reply: reply).result(PATIENCE)
 
 
 def test_a_broker_ends_when_a_late_copy_of_its_registration_has_replaced_it(tmp_path: Path) -> None:

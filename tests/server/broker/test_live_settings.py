@@ -42,7 +42,7 @@ def fetchers(cluster: LakeCluster) -> set[int]:
 def test_fetchers_are_as_many_as_the_setting_says(cluster: LakeCluster) -> None:
     topic = NewTopic("t", num_partitions=16, replica_assignment=[[1, 2]] * 16)
     admin = cluster.admin()
-    admin.create_topics([topic])["t"].result()
+    admin.create_topics([topic])["t"].result(PATIENCE)
     cluster.wait_for(lambda: fetchers(cluster) == {0}, "one fetcher")
     make(cluster, "", "num.replica.fetchers", "2")
     cluster.wait_for(lambda: fetchers(cluster) == {0, 1}, "two fetchers")
@@ -83,7 +83,7 @@ def test_a_leader_is_elected_uncleanly_when_all_brokers_may_be(tmp_path: Path) -
             cluster.start_broker(id_)
         cluster.await_unfenced(1, 2)
         admin = cluster.admin()
-        admin.create_topics([NewTopic("t", num_partitions=1, replica_assignment=[[1, 2]])])["t"].result()
+        admin.create_topics([NewTopic("t", num_partitions=1, replica_assignment=[[1, 2]])])["t"].result(PATIENCE)
         controller: Any = cluster.members[CONTROLLER].server.node
         topics = lambda: controller.view.image.topics  # noqa: E731
         cluster.wait_for(lambda: topics().get_topic("t") is not None, "the topic")

@@ -20,12 +20,12 @@ from kraftlake.replica_manager.logs.disk.disk_log_manager import DiskLogManager
 from kraftlake.replica_manager.logs.disk.log_directory import CLEANED_TO
 from kraftlake.replica_manager.logs.log_batch import log_batches
 from kraftlake.runtime.clock import SystemClock
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.runtime.log import without_logs
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.log_cleaning import CleaningThreads
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.kafka_node import FEW_PARTITIONS, KafkaNode
-from tests.ports import free_ports
 from tests.replica_manager.logs.cleaning.cleaned import Record, latest_values, records_in, records_of_log
 from tests.replica_manager.logs.cleaning.test_log_cleaner import managed
 from tests.server.broker.lake_cluster import LakeCluster, lake_cluster

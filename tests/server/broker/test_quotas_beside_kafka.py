@@ -23,7 +23,7 @@ from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_tools_jars
 from tests.kafka_node import started_node
 from tests.server.broker.lake_cluster import lake_cluster
-from tests.server.broker.throttled_clients import Use, consume, fill, produce
+from tests.server.broker.throttled_clients import Use, after, consume, fill, produce
 from tests.server.requests.test_dispatcher import frame_of
 
 pytestmark = [
@@ -57,20 +57,20 @@ def set_quotas(bootstrap: str) -> None:
     )
     request = frame_of(kind(entries=(entry,), validate_only=False))
     host, _, port = bootstrap.partition(":")
-    with Connection(Address(host, int(port)), timeout=20, max_response_bytes=1 << 20) as connection:
-        answer = response_in(request, connection.exchange(request, timeout=20))
+    with Connection(Address(host, int(port)), timeout=60, max_response_bytes=1 << 20) as connection:
+        answer = response_in(request, connection.exchange(request, timeout=60))
     assert [one.error_code for one in answer.entries] == [ErrorCode.NONE]
 
 
 def used(bootstrap: str) -> tuple[Use, Use]:
     """What a producer and a consumer do at the same time."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("t", 2, 1)])["t"].result(20)
+    admin.create_topics([NewTopic("t", 2, 1)])["t"].result(60)
     fill(bootstrap, "t", 1, round(2 * SECONDS * RATES["consumer_byte_rate"]))
     set_quotas(bootstrap)
     with ThreadPoolExecutor(2) as pool:
-        producing = pool.submit(produce, bootstrap, "held", "t", 0, seconds=SECONDS, at_once=15)
-        consuming = pool.submit(consume, bootstrap, "held", "t", 1, seconds=SECONDS, at_once=15)
+        producing = pool.submit(produce, bootstrap, "held", "t", 0, done=after(SECONDS), at_once=15)
+        consuming = pool.submit(consume, bootstrap, "held", "t", 1, done=after(SECONDS), at_once=15)
     return producing.result(), consuming.result()
 
 
@@ -91,7 +91,7 @@ def test_clients_are_throttled_for_as_long_as_by_kafka(tmp_path: Path) -> None:
 def seconds_of_java(bootstrap: str) -> float:
     """How long Kafka's own producer takes for thirty seconds' worth of its quota, ten of which it may send at once."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(20)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(60)
     set_quotas(bootstrap)
     jars = ":".join(map(str, kafka_tools_jars().values()))
     size = 5_000

@@ -22,7 +22,7 @@ from confluent_kafka.admin import NewTopic
 
 from tests.at_least_one import at_least_one
 from tests.interop.kafka_tools import tool_command
-from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
+from tests.server.broker.lake_cluster import PATIENCE, LakeCluster, lake_cluster
 
 pytestmark = pytest.mark.spark
 ROUNDS = 15 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 2
@@ -93,7 +93,8 @@ def _ends(cluster: LakeCluster) -> dict[int, int]:
     asking = Consumer({"bootstrap.servers": cluster.brokers, "group.id": "none"})
     try:
         return {
-            number: asking.get_watermark_offsets(TopicPartition(TOPIC, number), 30)[1] for number in range(PARTITIONS)
+            number: asking.get_watermark_offsets(TopicPartition(TOPIC, number), PATIENCE)[1]
+            for number in range(PARTITIONS)
         }
     finally:
         asking.close()
@@ -113,7 +114,7 @@ def test_nothing_is_lost_and_nothing_twice(tmp_path: Path) -> None:
     with lake_cluster(tmp_path, brokers=BROKERS) as cluster, ExitStack() as stack:
         new = NewTopic(TOPIC, PARTITIONS, len(BROKERS), config={"min.insync.replicas": "2"})
         admin = cluster.admin()
-        admin.create_topics([new])[TOPIC].result(30)
+        admin.create_topics([new])[TOPIC].result(PATIENCE)
         cluster.wait_for(lambda: _all_in_sync(cluster), "the topic")
         words = ("--topic", TOPIC, "--throughput", 300, "--acks", "-1", "--command-config", config)
         java = tool_command("org.apache.kafka.tools.VerifiableProducer", "--bootstrap-server", cluster.brokers, *words)

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import attrs
 from confluent_kafka import Consumer, Producer, ThrottleEvent, TopicPartition
+
+from tests.waiting import PATIENCE
 
 RECORD = 9_900
 
 
 @attrs.define
 class Use:
-    """What a client has moved, as times in seconds since its start and bytes; and its throttle times in ms."""
+    """What a client has moved, as times in seconds and bytes; and its throttle times in ms.
+
+    Time begins with the first record: how long a client takes to connect does not count.
+    """
 
     moved: list[tuple[float, int]] = attrs.field(factory=list)
     throttles: list[int] = attrs.field(factory=list)
+    _made_at: float = attrs.field(init=False, factory=time.monotonic)
+    _began_at: float | None = attrs.field(init=False, default=None)
+
+    @property
+    def seconds(self) -> float:
+        """The time since the first record; -1 before it."""
+        if self._began_at is None:
+            assert time.monotonic() < self._made_at + PATIENCE, "nothing has moved"
+            return -1
+        return time.monotonic() - self._began_at
+
+    def move(self, size: int) -> None:
+        """Note bytes that have moved now."""
+        if self._began_at is None:
+            self._began_at = time.monotonic()
+        self.moved.append((self.seconds, size))
 
     def rate(self, since: float, until: float) -> float:
         """Bytes a second between two times."""
@@ -26,7 +48,16 @@ class Use:
         self.throttles.append(round(event.throttle_time * 1_000))
 
 
-def produce(bootstrap: str, client_id: str, topic: str, partition: int, *, seconds: float, at_once: int = 2) -> Use:
+Done = Callable[[Use], bool]
+"""Whether a client has done enough."""
+
+
+def after(seconds: float) -> Done:
+    """Enough is what a client does within this time."""
+    return lambda use: use.seconds >= seconds
+
+
+def produce(bootstrap: str, client_id: str, topic: str, partition: int, *, done: Done, at_once: int = 2) -> Use:
     """What a producer does that is never short of records, and sends some `at_once`."""
     use = Use()
     producer = Producer(
@@ -36,13 +67,12 @@ def produce(bootstrap: str, client_id: str, topic: str, partition: int, *, secon
             "max.in.flight": 1, "queue.buffering.max.messages": 100, "throttle_cb": use.count,
         }
     )  # fmt: skip
-    began = time.monotonic()
 
     def delivered(error: object, _: object) -> None:
         assert error is None
-        use.moved.append((time.monotonic() - began, RECORD))
+        use.move(RECORD)
 
-    while time.monotonic() - began < seconds:
+    while not done(use):
         try:
             producer.produce(topic, b"x" * RECORD, partition=partition, on_delivery=delivered)
         except BufferError:
@@ -58,10 +88,10 @@ def fill(bootstrap: str, topic: str, partition: int, size: int) -> None:
     for _ in range(size // RECORD):
         producer.produce(topic, b"x" * RECORD, partition=partition)
         producer.poll(0)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE) == 0
 
 
-def consume(bootstrap: str, client_id: str, topic: str, partition: int, *, seconds: float, at_once: int = 4) -> Use:
+def consume(bootstrap: str, client_id: str, topic: str, partition: int, *, done: Done, at_once: int = 4) -> Use:
     """What a consumer does that reads a partition from its beginning, some records `at_once`."""
     use = Use()
     consumer = Consumer(
@@ -73,10 +103,9 @@ def consume(bootstrap: str, client_id: str, topic: str, partition: int, *, secon
         }
     )  # fmt: skip
     consumer.assign([TopicPartition(topic, partition, 0)])
-    began = time.monotonic()
-    while (now := time.monotonic() - began) < seconds:
+    while not done(use):
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
-            use.moved.append((now, len(message)))
+            use.move(len(message))
     consumer.close()
     return use

@@ -13,18 +13,17 @@ import attrs
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata, BootstrapSnapshot
 from kraftlake.metadata_log.append.creation import Contents
 from kraftlake.metadata_log.log import MetadataLog
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.server.cluster_up.cluster_plan import NodeKind, NodePlan
 from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.controller.controller_server import ControllerServer
 from kraftlake.server.node_config import ListenerAddress, NodeSettings, parse_listener
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.controller.kafka_rpc import KafkaRpc
-from tests.ports import free_ports
 from tests.server.node_process import KilledNode
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 Place = TypeVar("Place", bound=str | Path)
-PATIENCE = 60.0  # seconds until something is called stuck
 QUICK = {"controller.quorum.fetch.timeout.ms": "300", "metadata.max.idle.interval.ms": "100"}
 """A standby claims the log within a second."""
 PROCESSES = {"controller.quorum.fetch.timeout.ms": "1500"}

@@ -34,7 +34,7 @@ def test_the_active_controller_alone_makes_snapshots(tmp_path: Path) -> None:
     lake = new_lake(tmp_path / "lake")
     with started_controller(lake, 100, **NEVER) as active:
         active.await_active()
-        with started_controller(lake, 101, **SOON, controller_quorum_fetch_timeout_ms="3000") as standby:
+        with started_controller(lake, 101, **SOON, controller_quorum_fetch_timeout_ms="10000") as standby:
             wait_for(lambda: 101 in standby.node.view.image.cluster.controllers, "the standby follows")
             end = standby.node.view.image.offset + 10
             wait_for(lambda: standby.node.view.image.offset > end, "a second's no-op records are followed")

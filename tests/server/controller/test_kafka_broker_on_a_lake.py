@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 import kraftlake
+from kraftlake.runtime.free_ports import free_ports
 from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.interop.kafka_tools import KafkaTools
 from tests.interop.restored_nodes import consumed, produced
 from tests.kafka_node import FEW_PARTITIONS, KafkaNode
-from tests.ports import free_ports
 from tests.server.controller import wire_requests as w
 from tests.server.controller.controllers import PATIENCE, controller_process, new_lake, started_controller
 from tests.waiting import wait_for

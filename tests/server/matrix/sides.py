@@ -30,6 +30,7 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "auto.create.topics.enable": "false",
     "broker.heartbeat.interval.ms": "300",
+    "broker.session.timeout.ms": "60000",
     "delegation.token.secret.key": "a key of the matrix",
     "log.index.size.max.bytes": "10485760",
     "log.initial.task.delay.ms": "500",
@@ -37,6 +38,7 @@ SETTINGS = {
     "max.incremental.fetch.session.cache.slots": str(SESSION_SLOTS),
     "replica.fetch.backoff.ms": "100",
     "replica.fetch.wait.max.ms": "100",
+    "replica.lag.time.max.ms": "120000",
     "super.users": f"User:{SUPER_USER}",
 }
 """Of the nodes on both sides."""

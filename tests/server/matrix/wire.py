@@ -22,7 +22,7 @@ from kraftlake.protocol.node_client import REQUEST_HEADER
 
 CLOSED = "the connection is closed"
 _LENGTH = struct.Struct(">i")
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 _CLIENT = b"matrix"
 
 

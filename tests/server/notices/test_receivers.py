@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from kraftlake.runtime.errors import UsageError
+from kraftlake.runtime.free_ports import free_ports
 from kraftlake.server.notices.receivers import CommandReceiver, NotDeliveredError, UrlReceiver
 from tests.at_least_one import at_least_one
-from tests.ports import free_ports
 from tests.server.notices.url_server import serving
 from tests.waiting import wait_for
 

@@ -25,6 +25,7 @@ from kraftlake.server.requests.login_users import LoginUsers
 from kraftlake.server.requests.messages import encoded_request, response_in
 from tests.protocol.fake_nodes import frame, receive_frame
 from tests.publisher.updates import Cluster
+from tests.waiting import PATIENCE
 
 PLAIN_LOGIN = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_eve="eve-secret";'
@@ -86,7 +87,7 @@ class LoginClient:
     """A client that sends what it is asked to."""
 
     def __init__(self, port: int, host: str = "127.0.0.1", connection: socket.socket | None = None) -> None:
-        self.socket = connection or socket.create_connection((host, port), timeout=20)
+        self.socket = connection or socket.create_connection((host, port), timeout=PATIENCE)
 
     def close(self) -> None:
         """Close the connection."""

@@ -29,7 +29,7 @@ from kraftlake.server.requests.listener_limits import ListenerLimits
 from kraftlake.server.requests.request_queue import Handle
 from tests.protocol.fake_nodes import frame, receive, receive_frame
 from tests.server.broker.test_refusals import framed
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, unless_paused, wait_for
 
 API_VERSIONS = frame(framed("api_versions", 3, b"\1\1\0", flexible=True))
 LARGE = 16 << 20
@@ -50,7 +50,7 @@ def listening(handle: Handle, **limits: int) -> Iterator[RequestListener]:
 
 @contextmanager
 def connected(listener: RequestListener) -> Iterator[socket.socket]:
-    with closing(socket.create_connection(("127.0.0.1", listener.port), timeout=20)) as connection:
+    with closing(socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE)) as connection:
         yield connection
 
 
@@ -76,7 +76,7 @@ class Held:
         self.requests.put((data, respond))
 
     def take(self) -> tuple[bytes, Respond]:
-        return self.requests.get(timeout=20)
+        return self.requests.get(timeout=PATIENCE)
 
 
 def test_requests_that_are_sent_ahead_are_answered_one_after_the_other() -> None:
@@ -243,6 +243,7 @@ def test_many_half_requests_cost_the_oldest_its_connection() -> None:
             assert receive_frame(client) == bytes(400_000)
 
 
+@unless_paused(0.3)
 def test_an_idle_client_is_closed_and_so_is_one_that_sends_a_byte_now_and_then() -> None:
     with listening(echo, connections_max_idle_ms=1000) as listener, ExitStack() as stack:
         idle, slow, lively = (stack.enter_context(connected(listener)) for _ in range(3))
@@ -260,7 +261,7 @@ def test_an_idle_client_is_closed_and_so_is_one_that_sends_a_byte_now_and_then()
         begin = time.monotonic()
         while listener.connections > 1:
             assert answers(lively)
-            assert time.monotonic() < begin + 20
+            assert time.monotonic() < begin + PATIENCE
             time.sleep(0.01)
         assert is_closed(idle)
         assert is_closed(slow)
@@ -269,11 +270,12 @@ def test_an_idle_client_is_closed_and_so_is_one_that_sends_a_byte_now_and_then()
         assert answers(lively)
 
 
+@unless_paused(0.02)
 def test_a_client_that_waits_for_its_answer_is_not_idle() -> None:
     held = Held()
     with listening(held.handle, connections_max_idle_ms=50) as listener, connected(listener) as client:
         client.sendall(frame(b"a long poll"))
-        _, respond = held.take()
+        _, respond = held.requests.get(timeout=5)
         with connected(listener) as idle:
             assert is_closed(idle)
         time.sleep(0.2)  # several times the limit
@@ -281,6 +283,7 @@ def test_a_client_that_waits_for_its_answer_is_not_idle() -> None:
         assert receive_frame(client) == b"at last"
 
 
+@unless_paused(0.1)
 def test_a_client_that_reads_nothing_holds_one_answer_and_is_closed() -> None:
     handled: list[bytes] = []
 
@@ -296,9 +299,10 @@ def test_a_client_that_reads_nothing_holds_one_answer_and_is_closed() -> None:
             while listener.connections > 1:
                 assert answers(other)
             assert handled.count(b"large") == 1
-        assert listener.buffered_bytes == 0
+        wait_for(lambda: listener.buffered_bytes == 0)
 
 
+@unless_paused(0.3)
 def test_a_client_that_reads_slowly_gets_all() -> None:
     with listening(echo, connections_max_idle_ms=1000) as listener, connected(listener) as slow:
         threading.Thread(target=slow.sendall, args=[frame(bytes(LARGE)) * 2], daemon=True).start()
@@ -336,7 +340,7 @@ def test_more_connections_than_allowed_wait() -> None:
         with pytest.raises(TimeoutError):
             three.recv(1)
         one.close()
-        three.settimeout(20)
+        three.settimeout(PATIENCE)
         assert receive_frame(three) == b"now"
         two.close()
         with connected(listener) as four:
@@ -358,20 +362,21 @@ listener.close()
 def test_a_process_that_has_no_file_descriptor_left_accepts_again_later() -> None:
     command = [sys.executable, "-c", WITH_FEW_FILES]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    begin = time.monotonic()
     with subprocess.Popen(command, **pipes) as process, ExitStack() as stack:  # type: ignore[call-overload]
         where = ("127.0.0.1", int(process.stdout.readline()))
-        clients = [stack.enter_context(socket.create_connection(where, timeout=20)) for _ in range(40)]
+        clients = [stack.enter_context(socket.create_connection(where, timeout=PATIENCE)) for _ in range(40)]
         assert answers(clients[0])
         clients[-1].settimeout(0.2)
         with pytest.raises(TimeoutError):
             answers(clients[-1])
         for client in clients[:20]:
             client.close()
-        clients[-1].settimeout(20)
+        clients[-1].settimeout(PATIENCE)
         assert receive_frame(clients[-1])
         _, told = process.communicate()
     assert b"Traceback" not in told
-    assert told.count(b"\n") < 5
+    assert told.count(b"\n") < 5 + (time.monotonic() - begin), "not more than a line a second"
 
 
 def test_more_connections_of_one_address_than_allowed_are_closed() -> None:
@@ -392,7 +397,7 @@ def test_while_too_many_requests_wait_no_connection_is_read_and_none_fails(limit
 
     def handle(data: bytes, peer: Peer, respond: Respond) -> None:
         at_work.put(data)
-        assert go.wait(20)
+        assert go.wait(PATIENCE)
         respond(data[:1])
 
     with listening(handle, num_io_threads=2, **limits) as listener, ExitStack() as stack:
@@ -400,7 +405,7 @@ def test_while_too_many_requests_wait_no_connection_is_read_and_none_fails(limit
         for number, client in enumerate(clients[:4]):
             client.sendall(frame(bytes([number]) * (1 << 20)))
         for _ in range(2):
-            at_work.get(timeout=20)
+            at_work.get(timeout=PATIENCE)
         senders = [
             threading.Thread(target=client.sendall, args=[frame(bytes([number]) * LARGE)])
             for number, client in enumerate(clients[4:], 4)
@@ -414,7 +419,7 @@ def test_while_too_many_requests_wait_no_connection_is_read_and_none_fails(limit
         assert [receive_frame(client) for client in clients] == [bytes([number]) for number in range(12)]
         for sender in senders:
             sender.join()
-        assert listener.buffered_bytes == 0
+        wait_for(lambda: listener.buffered_bytes == 0)
 
 
 def many_topics(count: int) -> bytes:
@@ -431,7 +436,7 @@ def test_requests_of_very_many_elements_are_handled_one_at_a_time_and_keep_no_th
             at_work.append(1)
             most.append(len(at_work))
             begun.release()
-            assert go.wait(20)
+            assert go.wait(PATIENCE)
             at_work.pop()
         respond(data[:4])
 
@@ -440,7 +445,7 @@ def test_requests_of_very_many_elements_are_handled_one_at_a_time_and_keep_no_th
         clients = [stack.enter_context(connected(listener)) for _ in range(5)]
         for client in clients[:4]:
             client.sendall(frame(large))
-        assert begun.acquire(timeout=20)
+        assert begun.acquire(timeout=PATIENCE)
         clients[4].sendall(frame(many_topics(1)))
         assert receive_frame(clients[4]) == large[:4], "it did not wait"
         go.set()
@@ -453,16 +458,16 @@ def test_a_thousand_idle_connections_do_not_slow_others() -> None:
         for _ in range(1000):
             stack.enter_context(connected(listener))
         wait_for(lambda: listener.connections == 1000)
-        used, begin = time.process_time(), time.monotonic()
+        used = time.process_time()
         with connected(listener) as client:
             for _ in range(200):
                 assert answers(client)
-        assert time.process_time() - used < 2
-        assert time.monotonic() - begin < 10
+        assert time.process_time() - used < 5
 
 
+@unless_paused(0.3)
 def test_the_end_is_quick_and_sends_what_was_answered() -> None:
-    held, before = Held(), threading.active_count()
+    held, before = Held(), {*threading.enumerate()}
     with ExitStack() as stack:
         listener = stack.enter_context(listening(held.handle))
         idle, pending, half, reader = (stack.enter_context(connected(listener)) for _ in range(4))
@@ -476,13 +481,13 @@ def test_the_end_is_quick_and_sends_what_was_answered() -> None:
         with ThreadPoolExecutor(1) as pool:
             read = pool.submit(receive_frame, reader)
             listener.close()
-            assert read.result(20) == bytes(LARGE)
+            assert read.result(PATIENCE) == bytes(LARGE)
         assert time.monotonic() - begin < 2
         assert all(map(is_closed, (idle, pending, half, reader)))
         late(b"too late")
         with pytest.raises(ConnectionRefusedError):
             stack.enter_context(connected(listener))
-    assert threading.active_count() == before
+    assert {*threading.enumerate()} <= before
 
 
 def test_a_client_that_comes_with_the_end_does_not_keep_it_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -498,10 +503,11 @@ def test_a_client_that_comes_with_the_end_does_not_keep_it_from_ending(monkeypat
         monkeypatch.setattr(ClientConnection, "connection_made", end_meanwhile)
         client = stack.enter_context(connected(listener))
         assert is_closed(client)
-        running._thread.join(20)
+        running._thread.join(PATIENCE)
         assert not running._thread.is_alive()
 
 
+@unless_paused(0.3)
 def test_neither_a_client_that_reads_nothing_nor_a_handler_at_work_keeps_it_from_ending() -> None:
     go, at_work = threading.Event(), threading.Event()
 
@@ -510,7 +516,7 @@ def test_neither_a_client_that_reads_nothing_nor_a_handler_at_work_keeps_it_from
             respond(bytes(LARGE))
         else:
             at_work.set()
-            go.wait(20)
+            go.wait(PATIENCE)
 
     with ExitStack() as stack:
         listener = stack.enter_context(listening(handle))
@@ -518,7 +524,7 @@ def test_neither_a_client_that_reads_nothing_nor_a_handler_at_work_keeps_it_from
         slow.sendall(frame(b"large"))
         wait_for(lambda: listener.buffered_bytes > 0)
         other.sendall(frame(b"work"))
-        assert at_work.wait(20)
+        assert at_work.wait(PATIENCE)
         begin = time.monotonic()
         listener.close()
         assert time.monotonic() - begin < 4
@@ -550,6 +556,7 @@ def test_connections_have_the_buffers_of_the_limits() -> None:
     assert sizes in ([16_384, 32_768], [32_768, 65_536])  # Linux keeps as much again for itself
 
 
+@unless_paused(0.1)
 def test_a_muted_client_is_not_read_and_holds_no_thread() -> None:
     handled = SimpleQueue[float]()
 

@@ -21,7 +21,7 @@ from tests.server.requests.login_wire import (
     upsertion,
     users,
 )
-from tests.waiting import wait_for
+from tests.waiting import unless_paused, wait_for
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"])
@@ -170,6 +170,7 @@ def test_before_the_users_are_loaded_no_one_is_refused_by_name() -> None:
             assert other.log_in("PLAIN", "alice", "alice-secret").error_code == ErrorCode.NONE
 
 
+@unless_paused(0.1)
 def test_a_session_that_ends_is_renewed_by_the_same_user_or_closed() -> None:
     known, _ = users(upsertion("alice", "alice-secret"))
     asked = security(connections_max_reauth_ms="1500")

@@ -6,7 +6,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from kraftlake.server.requests.dispatcher import Peer, Respond
 from kraftlake.server.requests.listener import RequestListener
 from tests.certificates import PASSWORD, Identity, authority, issued
 from tests.protocol.fake_nodes import frame, receive_frame
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 CA, CLIENTS = authority(), authority("of clients")
 NODE = issued(CA, "node")
@@ -54,7 +54,7 @@ def client_context(identity: Identity | None = None, *, folder: Path | None = No
 def told(listener: RequestListener, context: ssl.SSLContext, size: int = 10) -> str:
     """What the listener answers a client."""
     with (
-        socket.create_connection(("127.0.0.1", listener.port), timeout=20) as plain,
+        socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE) as plain,
         context.wrap_socket(plain, server_hostname="127.0.0.1") as client,
     ):
         for _ in range(2):
@@ -82,9 +82,9 @@ def test_a_client_is_who_its_certificate_says_in_the_words_of_the_rules(tmp_path
         assert told(listener, with_name) == "User:ALICE@HERE SSL"
         assert told(listener, client_context()) == "User:ANONYMOUS SSL"
     with listening(**TRUST, ssl_client_auth="required", ssl_principal_mapping_rules="RULE:CN=b/x/") as listener:
-        with pytest.raises(EOFError):
+        with pytest.raises((EOFError, OSError)):  # it may have written, which resets the connection
             told(listener, with_name)
-        assert listener.authentications.failed == 1
+        wait_for(lambda: listener.authentications.failed == 1, "the failure to be counted")
 
 
 @pytest.mark.parametrize("stranger", [issued(authority(), "alice"), issued(CLIENTS, "alice", expired=True)])
@@ -98,7 +98,7 @@ def test_silent_clients_give_way_and_others_are_served_meanwhile() -> None:
         silent = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(300)]
         assert told(listener, client_context()) == "User:ANONYMOUS SSL"
         assert listener.connections <= 257
-        silent[0].settimeout(20)
+        silent[0].settimeout(PATIENCE)
         assert silent[0].recv(1) == b""
         for one in silent:
             one.close()
@@ -106,10 +106,11 @@ def test_silent_clients_give_way_and_others_are_served_meanwhile() -> None:
 
 
 def test_plain_bytes_end_their_connection_alone() -> None:
-    with listening() as listener, socket.create_connection(("127.0.0.1", listener.port), timeout=20) as plain:
+    with listening() as listener, socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE) as plain:
         plain.sendall(frame(bytes(100)))
-        while plain.recv(1000):
-            pass
+        with suppress(ConnectionError):
+            while plain.recv(1000):
+                pass
         assert told(listener, client_context()) == "User:ANONYMOUS SSL"
 
 

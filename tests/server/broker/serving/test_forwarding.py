@@ -28,7 +28,7 @@ from kraftlake.server.node_config import ListenerAddress
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler, Peer
 from kraftlake.server.requests.listener_limits import ListenerLimits
 from kraftlake.server.requests.messages import UNREADABLE, entity, response_in
-from tests.server.broker.lake_cluster import lake_cluster
+from tests.server.broker.lake_cluster import PATIENCE, lake_cluster
 from tests.server.broker.serving.test_config_changes import Context
 from tests.server.requests.test_dispatcher import frame_of as request_frame_of
 
@@ -66,7 +66,7 @@ def test_a_long_request_is_passed_on(tmp_path: Path) -> None:
         server = cluster.members[1].server
         cluster.wait_for(lambda: server.dispatcher is not None)
         server._handle(frame, PEER, answers.put)
-        answer = answers.get(timeout=20)
+        answer = answers.get(timeout=PATIENCE)
     assert answer is not None
     assert {one.error_code for one in response_in(frame, answer).topics} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import attrs
 import pytest
-from confluent_kafka.admin import NewTopic
 from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
@@ -24,7 +23,7 @@ from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Request
 from kraftlake.server.requests.messages import entity, response_in
 from simulator.data_batches import batch
-from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
+from tests.server.broker.lake_cluster import PATIENCE, LakeCluster, lake_cluster
 from tests.server.requests.test_dispatcher import frame_of
 
 PEER = Peer(listener="PLAINTEXT", host="127.0.0.1")
@@ -36,9 +35,7 @@ LITTLE = 10 * 1024 * 1024
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LakeCluster]:
     with lake_cluster(tmp_path, brokers=(1, 2)) as made:
-        topic = NewTopic("t", num_partitions=1, replication_factor=2)
-        admin = made.admin()
-        admin.create_topics([topic])["t"].result(20)
+        made.make_topic("t", partitions=1, replicas=2)
         made.wait_for(lambda: all(made.members[id_].server.broker.cache.contains("t") for id_ in (1, 2)))
         yield made
 
@@ -57,10 +54,10 @@ def produce() -> bytes:
     module = import_module(kind.__module__)
     partition = module.PartitionProduceData(index=0, records=Records(batch(b"x" * 900_000, times=(_now(),))))
     topic = module.TopicProduceData(name="t", partition_data=(partition,))
-    return frame_of(kind(acks=-1, timeout=_timeout(60), topic_data=(topic,)))
+    return frame_of(kind(acks=-1, timeout=_timeout(3600), topic_data=(topic,)))
 
 
-def fetch(*, version: int = 12, wait: float = 60, offset: int = 0, ignored: int = 0) -> bytes:
+def fetch(*, version: int = 12, wait: float = 3600, offset: int = 0, ignored: int = 0) -> bytes:
     """A consumer's fetch with a field of `ignored` bytes that no version has."""
     kind = entity("fetch", version, EntityType.request)
     module = import_module(kind.__module__)
@@ -87,7 +84,7 @@ def test_requests_that_wait_hold_neither_records_nor_frames(cluster: LakeCluster
     def of_a_slow_follower(request: Request) -> None:
         if int(request.body.replica_state.replica_id if request.version > 14 else request.body.replica_id) >= 0:
             is_held.set()
-            assert go.wait(60)
+            assert go.wait(PATIENCE)
         served.begin(request)
 
     answers: SimpleQueue[bytes | None] = SimpleQueue()
@@ -96,7 +93,7 @@ def test_requests_that_wait_hold_neither_records_nor_frames(cluster: LakeCluster
     tracemalloc.start()
     try:
         dispatcher._handlers["fetch"] = attrs.evolve(served, begin=of_a_slow_follower)
-        assert is_held.wait(60), "no other fetch of the follower waits"
+        assert is_held.wait(PATIENCE), "no other fetch of the follower waits"
         for _ in range(REQUESTS):
             dispatcher.handle(bytes(bytearray(produced)), PEER, answers.put)  # a copy of its own, as from a listener
             dispatcher.handle(bytes(bytearray(fetched)), PEER, answers.put)
@@ -106,7 +103,7 @@ def test_requests_that_wait_hold_neither_records_nor_frames(cluster: LakeCluster
         assert dispatcher.held.total < 100_000
         assert held < LITTLE
         go.set()
-        told = [answers.get(timeout=60) for _ in range(2 * REQUESTS)]
+        told = [answers.get(timeout=PATIENCE) for _ in range(2 * REQUESTS)]
     finally:
         go.set()
         tracemalloc.stop()
@@ -117,11 +114,11 @@ def test_requests_that_wait_hold_neither_records_nor_frames(cluster: LakeCluster
 def test_a_fetch_does_not_wait_while_others_that_wait_hold_too_much(cluster: LakeCluster) -> None:
     answers: SimpleQueue[bytes | None] = SimpleQueue()
     dispatcher = dispatcher_of_the_leader(cluster)
-    frame = fetch(wait=3600)
+    frame = fetch()
     dispatcher.handle(frame, PEER, answers.put)
     other = dispatcher.held.share(1 << 30)
     dispatcher.handle(frame, PEER, answers.put)
-    answer = answers.get(timeout=20)
+    answer = answers.get(timeout=PATIENCE)
     assert answer is not None
     response = response_in(frame, answer)
     assert [one.error_code for topic in response.responses for one in topic.partitions] == [ErrorCode.NONE]

@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE, wait_for
 QUICK = {
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
-    "controller.quorum.fetch.timeout.ms": "1500",
+    "controller.quorum.fetch.timeout.ms": "3000",
     "replica.fetch.backoff.ms": "200",
 }
 

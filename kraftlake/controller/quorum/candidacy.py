@@ -15,7 +15,8 @@ class Candidacy:
     """The wait of a standby, from the last sign of the active controller on.
 
     The wait lasts `timeout_ns`, a tenth of that after a resignation, and no time after the end of the active
-    controller's process. Any news of the log makes it whole again: another controller writes.
+    controller's process or where there was none yet. Any news of the log makes it whole again: another controller
+    writes.
     """
 
     since_ns: int
@@ -35,7 +36,7 @@ class Candidacy:
         self.since_ns, self._share = now_ns, min(self._share, _AFTER_RESIGNATION)
 
     def ended(self) -> None:
-        """Note that the process of the active controller has ended."""
+        """Note that there is no active controller any more, or that there was none yet."""
         self._share = 0.0
 
     def is_due(self, now_ns: int) -> bool:

@@ -46,12 +46,12 @@ class QuorumController:
 
     A standby claims when the log has had no new record for one to two times `quorum_fetch_timeout_ms`; the time is
     random, so that two standbys rarely claim together. A standby that learns that the active controller has resigned
-    waits a tenth of that, and one that learns that its process has ended claims at once. The active controller prevents
-    claims by a no-op record every `max_idle_interval_ms`, or more often if that is too long. Commands fail with
-    NOT_CONTROLLER on a standby, and on an active controller that is fenced while they wait. A response that does not
-    depend on records in the log is sent only if the log had no claim of another controller after its request came: by a
-    commit since, or by a look for a later version within the fetch timeout of the last commit. Otherwise one more
-    commit is made first.
+    waits a tenth of that; one that learns that its process has ended, or that comes to a log that nobody has claimed,
+    claims at once. The active controller prevents claims by a no-op record every `max_idle_interval_ms`, or more often
+    if that is too long. Commands fail with NOT_CONTROLLER on a standby, and on an active controller that is fenced
+    while they wait. A response that does not depend on records in the log is sent only if the log had no claim of
+    another controller after its request came: by a commit since, or by a look for a later version within the fetch
+    timeout of the last commit. Otherwise one more commit is made first.
 
     The handle `log` is for the controller's threads alone from then on.
     """
@@ -84,6 +84,8 @@ class QuorumController:
         self._log = get_logger().bind(controller=config.node_id)
         timeout_ns = 0 if claim_at_once else self._draw_election_timeout()
         self._candidacy = Candidacy(since_ns=self._clock.nanoseconds(), timeout_ns=timeout_ns)
+        if self._seen_epoch <= 0:
+            self._candidacy.ended()  # nobody has led yet, so that there is nobody to wait for
         self.resigned_epoch = self._seen_epoch
         """The epoch of the log up to which this controller has resigned, whichever controller claimed that epoch."""
         self._queue = KafkaEventQueue(

@@ -34,9 +34,9 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.clock import Clock, ManualClock
 from kraftlake.runtime.errors import LakeError
 from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID, ControlledCluster, directory, incarnation
+from tests.waiting import PATIENCE, wait_for
 
 T = TypeVar("T")
-PATIENCE = 60.0  # seconds that a test waits for what must happen
 
 
 @contextmanager
@@ -145,13 +145,14 @@ def test_many_commands_are_committed_together_and_answered_in_order(lake: Path) 
 def test_a_standby_takes_over_when_the_active_controller_stops(lake: Path) -> None:
     with controller(lake, 1) as first:
         eventually(lambda: start_broker(first, 1))
-        with controller(lake, 2, at_once=False) as second:
+        with controller(lake, 2, at_once=False, quorum_fetch_timeout_ms=3_600_000) as second:
             assert create(first, "a") is ErrorCode.NONE
             with pytest.raises(ControllerApiError) as refused:
                 create(second, "b")
             assert refused.value.error is ErrorCode.NOT_CONTROLLER
             assert first.is_active
             first.close()
+            second.expect_vacancy(1, ended=True)
             assert eventually(lambda: create(second, "b")) is ErrorCode.NONE
             assert second.epoch == 2
             assert topic_names(second) == {"a", "b"}
@@ -247,6 +248,14 @@ def test_a_silent_broker_is_fenced_by_the_controller_itself(lake: Path) -> None:
         while not made.read(lambda image: image.cluster.brokers[1].fenced).result(PATIENCE):
             assert time.monotonic() < deadline
             threading.Event().wait(0.02)
+
+
+def test_the_first_controller_of_a_lake_waits_for_nobody(lake: Path) -> None:
+    settings = {"quorum_fetch_timeout_ms": 3_600_000}
+    with controller(lake, 1, at_once=False, **settings) as one, controller(lake, 2, at_once=False, **settings) as two:
+        (active,) = wait_for(lambda: [made for made in (one, two) if made.is_active])
+        assert eventually(lambda: topic_names(active)) == set()
+        assert MetadataLog.open(lake).epoch == 1, "and the second one for it"
 
 
 def test_a_request_that_waits_too_long_times_out(lake: Path) -> None:

@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition as Place
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from tests.server.broker.load import Load, text
+from tests.waiting import PATIENCE
 
 KeyedRecord = tuple[int, int, bytes, bytes | None]
 """Partition, offset, key and value."""
@@ -41,11 +42,11 @@ def read_all(client: Mapping[str, str], topic: str, partitions: int) -> list[Key
     """All records in the order in which they come, up to the ends of the partitions."""
     consumer = Consumer({**client, "group.id": "none", "enable.auto.commit": False})
     places = [Place(topic, number, 0) for number in range(partitions)]
-    ends = {place.partition: consumer.get_watermark_offsets(place, timeout=30)[1] for place in places}
+    ends = {place.partition: consumer.get_watermark_offsets(place, timeout=PATIENCE)[1] for place in places}
     consumer.assign(places)
     found: list[KeyedRecord] = []
     read_to = dict.fromkeys(ends, 0)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while read_to != ends and time.monotonic() < deadline:
         for message in consumer.consume(10_000, timeout=1.0):
             if message.error() is None:

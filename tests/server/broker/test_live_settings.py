@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewTopic
 from kraftlake.controller.configs.alter_configs import ConfigOperation, OpType, incremental_alter_configs
 from kraftlake.image.configurations_image import ConfigResource
 from kraftlake.settings.tables import BROKER
-from tests.server.broker.lake_cluster import PATIENCE, LakeCluster, lake_cluster
+from tests.server.broker.lake_cluster import PATIENCE, SHORT_SESSION, LakeCluster, lake_cluster
 from tests.server.matrix.wire import Wire, frame_of
 
 CONTROLLER = 101
@@ -78,8 +78,7 @@ def test_connections_beyond_the_limit_wait_until_it_is_raised(cluster: LakeClust
 
 def test_a_leader_is_elected_uncleanly_when_all_brokers_may_be(tmp_path: Path) -> None:
     with lake_cluster(tmp_path, brokers=(), controllers=()) as cluster:
-        soon = {"unclean.leader.election.interval.ms": "200", "broker.session.timeout.ms": "3000"}
-        cluster.start_controller(CONTROLLER, **soon)
+        cluster.start_controller(CONTROLLER, **SHORT_SESSION, **{"unclean.leader.election.interval.ms": "200"})
         for id_ in (1, 2):
             cluster.start_broker(id_)
         cluster.await_unfenced(1, 2)

@@ -28,7 +28,7 @@ from tests.controller.controlled_cluster import CLUSTER_ID
 from tests.kafka_node import FEW_PARTITIONS, KafkaNode
 from tests.replica_manager.logs.cleaning.cleaned import Record, latest_values, records_in, records_of_log
 from tests.replica_manager.logs.cleaning.test_log_cleaner import managed
-from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
+from tests.server.broker.lake_cluster import SHORT_SESSION, LakeCluster, lake_cluster
 from tests.server.broker.on_disk import bytes_of, checkpoint
 from tests.waiting import PATIENCE, wait_for
 
@@ -102,7 +102,7 @@ def create(cluster: LakeCluster, *replicas: int) -> None:
 @contextmanager
 def cleaning_cluster(folder: Path, *brokers: int) -> Iterator[LakeCluster]:
     """A cluster with the compacted topic on all brokers."""
-    with lake_cluster(folder, brokers=()) as cluster:
+    with lake_cluster(folder, brokers=(), settings=SHORT_SESSION) as cluster:
         for id_ in brokers:
             cluster.start_broker(id_, CLEANING)
         cluster.await_unfenced(*brokers)
@@ -146,7 +146,7 @@ def test_a_follower_that_was_away_catches_up_behind_a_leader_that_has_cleaned(tm
 @long
 @pytest.mark.spark
 def test_a_follower_of_kafka_cleans_behind_our_leader_and_has_the_same_values(tmp_path: Path) -> None:
-    with lake_cluster(tmp_path, brokers=()) as cluster, ExitStack() as stack:
+    with lake_cluster(tmp_path, brokers=(), settings=SHORT_SESSION) as cluster, ExitStack() as stack:
         cluster.start_broker(1, CLEANING)
         cluster.await_unfenced(1)
         controller = f"127.0.0.1:{cluster.members[101].server.listeners[0].port}"

@@ -22,7 +22,7 @@ from confluent_kafka.admin import NewTopic
 
 from tests.at_least_one import at_least_one
 from tests.interop.kafka_tools import tool_command
-from tests.server.broker.lake_cluster import PATIENCE, LakeCluster, lake_cluster
+from tests.server.broker.lake_cluster import PATIENCE, SHORT_SESSION, LakeCluster, lake_cluster
 
 pytestmark = pytest.mark.spark
 ROUNDS = 15 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 2
@@ -111,7 +111,7 @@ def _all_in_sync(cluster: LakeCluster) -> bool:
 def test_nothing_is_lost_and_nothing_twice(tmp_path: Path) -> None:
     config = tmp_path / "java.properties"
     config.write_text(_JAVA)
-    with lake_cluster(tmp_path, brokers=BROKERS) as cluster, ExitStack() as stack:
+    with lake_cluster(tmp_path, brokers=BROKERS, settings=SHORT_SESSION) as cluster, ExitStack() as stack:
         new = NewTopic(TOPIC, PARTITIONS, len(BROKERS), config={"min.insync.replicas": "2"})
         admin = cluster.admin()
         admin.create_topics([new])[TOPIC].result(PATIENCE)

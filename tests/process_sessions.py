@@ -23,7 +23,7 @@ def killed_with_parent(*command: str) -> list[str]:
 
 def kill_session(session: int) -> None:
     """kill -9 for each process of a session; again until none is left, for they may be starting others."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while members := _members(session):
         for member in members:
             try:

@@ -23,9 +23,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftlake.metadata_log.log import MetadataLog
 from tests.cli.running import fault, run
-from tests.waiting import is_alive, wait_for
+from tests.waiting import PATIENCE, is_alive, wait_for
 
-PATIENCE = 90.0
 ONE_EACH = ("--brokers", "1", "--controllers", "1", "--override", "controller.quorum.fetch.timeout.ms=1000")
 ON_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
@@ -55,18 +54,20 @@ def test_a_script_gets_one_line_and_no_node_outlives_the_command_that_is_killed(
             assert line["bootstrap"] == line["nodes"][0]["address"]
             assert line["controllers"] == line["nodes"][1]["address"]
             host, port = line["bootstrap"].split(":")
-            socket.create_connection((host, int(port)), timeout=10).close()
+            socket.create_connection((host, int(port)), timeout=PATIENCE).close()
             topic = NewTopic("orders", 1, config={"preallocate": "true"})
             admin = AdminClient({"bootstrap.servers": line["bootstrap"]})
             admin.create_topics([topic])["orders"].result(timeout=PATIENCE)
             wait_for((tmp_path / "told").read_text, "the screen has the warning")
+            log = tmp_path / "lake-data/controller-101/log.jsonl"
+            wait_for(lambda: "config_without_effect" in log.read_text(), "the log has it, too")
             assert all(map(is_alive, pids))
             up.kill()
             assert stdout.read() == b""
         wait_for(lambda: not any(map(is_alive, pids)), "the nodes are gone")
     warning = "segments grow as they are written"
     assert (tmp_path / "told").read_text() == f"warning: preallocate of topic orders has no effect: {warning}\n"
-    lines = [json.loads(one) for one in (tmp_path / "lake-data/controller-101/log.jsonl").read_text().splitlines()]
+    lines = [json.loads(one) for one in log.read_text().splitlines()]
     (told_by_node,) = [one for one in lines if one["event"] == "config_without_effect"]
     assert (told_by_node["resource"], told_by_node["config"], told_by_node["why"]) == (
         "topic orders", "preallocate", warning,
@@ -114,12 +115,12 @@ def test_a_terminal_shows_the_nodes_and_ctrl_c_ends_them(tmp_path: Path) -> None
         wait_for(lambda: screen.shows(row.format("broker 1", "up")), "a broker is up")
         second = wait_for(lambda: screen.shows(row.format("broker 2", "up")), "the other is up")
         wait_for(lambda: screen.shows(row.format("controller 101", "active")), "the controller is active")
-        assert screen.shows(r"led by controller 101 in epoch \d")
-        assert screen.shows("broker 1 is unfenced")
+        wait_for(lambda: screen.shows(r"led by controller 101 in epoch \d"), "it leads")
+        wait_for(lambda: screen.shows("broker 1 is unfenced"), "the log has told of the broker")
         os.kill(int(second[1]), signal.SIGKILL)
         sentence = r"broker 2 is down \(killed by SIGKILL\) and is not started again; the others go on"
         wait_for(lambda: screen.shows(sentence), "the dead broker is told of")
-        assert screen.shows(r"broker 2 +\S+ +down, killed by SIGKILL")
+        wait_for(lambda: screen.shows(r"broker 2 +\S+ +down, killed by SIGKILL"), "its row says so")
         screen.press_ctrl_c()
         assert wait_for(lambda: (screen.shows("$"), screen.process.poll() is not None)[1], "it has ended")
         assert screen.process.returncode == 0

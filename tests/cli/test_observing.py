@@ -111,5 +111,5 @@ def test_an_updater_of_tables_serves_their_lag(tmp_path: Path) -> None:
     with daemon("tables", "--follow", lake, "events", "--poll", "0.05", "--metrics", port):
         lag = f'kraftlake_lake_table_lag_offsets{{cluster="{lake}",table="events"}}'
         wait_for(lambda: samples(port).get(lag) == 0)
-        assert asked(port, "/readyz") == (200, "ok\n")
-        assert samples(port)["kraftlake_tables_rows"] > 0
+        wait_for(lambda: asked(port, "/readyz") == (200, "ok\n"))
+        wait_for(lambda: samples(port)["kraftlake_tables_rows"] > 0)

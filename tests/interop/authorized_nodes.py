@@ -207,7 +207,7 @@ def prepare(cluster: Authorized, numbers: Sequence[int], principals: Sequence[st
     for number, principal in zip(numbers, principals, strict=True):
         begin = "bob-" if principal == BOB else ""
         wanted += [f"{begin}{name}-{number}" for kind, name in ((4, "grown"), (5, "gone")) if number % 6 == kind]
-    there = cluster.nodes[2].admin.list_topics(timeout=30).topics
+    there = cluster.nodes[2].admin.list_topics(timeout=120).topics
     done(cluster.nodes[2].admin.create_topics([ck.NewTopic(name, 1, 1) for name in wanted if name not in there]))
 
 

@@ -97,7 +97,7 @@ class KafkaClasses:
         assert self._jvm.stdin is not None
         assert self._jvm.stdout is not None
         self._jvm.stdin.close()
-        self._jvm.wait(timeout=30)
+        self._jvm.wait(timeout=120)
         self._jvm.stdout.close()
         self._stderr.close()
         self._unit.close()

@@ -45,10 +45,10 @@ def test_a_node_starts_on_a_bundle_and_goes_on(tmp_path: Path) -> None:
         names = read_key(key)[1]
         topics = {
             translated(name, names): len(topic.partitions)
-            for name, topic in node.admin.list_topics(timeout=30).topics.items()
+            for name, topic in node.admin.list_topics(timeout=120).topics.items()
         }
         assert topics == {"orders": 3, "bills": 1}
-        (one,) = (name for name in node.admin.list_topics(timeout=30).topics if translated(name, names) == "bills")
+        (one,) = (name for name in node.admin.list_topics(timeout=120).topics if translated(name, names) == "bills")
         assert len(produced(node.bootstrap, one, [b"after"])) == 1
         node.kill()
         back = kraftlake.open(node.log_directory / METADATA_LOG)

@@ -48,7 +48,7 @@ def add_users(admin: AdminClient) -> None:
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             made = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), password.encode())
             for done in admin.alter_user_scram_credentials([made]).values():
-                done.result(timeout=60)
+                done.result(timeout=120)
 
 
 @pytest.fixture(scope="module")

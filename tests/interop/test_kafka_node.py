@@ -20,7 +20,7 @@ def test_a_node_that_was_killed_goes_on_with_its_log_which_we_read(tmp_path: Pat
         assert before.image().topics.get_topic("before") is not None
         node.start()
         node.admin.create_topics([NewTopic("after", 1, 1)])["after"].result()
-        assert {"before", "after"} <= set(node.admin.list_topics(timeout=10).topics)
+        assert {"before", "after"} <= set(node.admin.list_topics(timeout=120).topics)
         after = open_source(node.metadata_directory)
         assert after.end_offset > before.end_offset
         assert after.image().topics.get_topic("after") is not None

@@ -66,7 +66,7 @@ def test_a_node_that_was_killed_comes_back_from_a_lake_of_its_own_log_as_a_dynam
         node.start()
 
         assert consumed(node.bootstrap, "orders", acked) == set(acked)
-        topics = node.admin.list_topics(timeout=30).topics
+        topics = node.admin.list_topics(timeout=120).topics
         assert "orders" in topics
         assert "later" not in topics
         more = produced(node.bootstrap, "orders", [b"after"])

@@ -112,7 +112,7 @@ class Wiped:
     def in_sync(self) -> dict[int, int]:
         """The sizes of the ISRs of orders that have a leader, by partition."""
         try:
-            topic = self.nodes[BROKERS[0]].admin.list_topics("orders", timeout=10).topics["orders"]
+            topic = self.nodes[BROKERS[0]].admin.list_topics("orders", timeout=120).topics["orders"]
         except KafkaException:
             return {}
         return {id_: len(one.isrs) for id_, one in topic.partitions.items() if one.leader >= 0}
@@ -179,7 +179,7 @@ def test_a_restore_keeps_every_acknowledged_record_on_every_replica(wiped: Wiped
     with wiped.running(plan, tmp_path / "restored"):
         wait_for(lambda: wiped.in_sync() == dict.fromkeys(range(PARTITIONS), REPLICAS))
         assert consumed(wiped.bootstrap, "orders", wiped.acked, PARTITIONS) == set(wiped.acked)
-        assert "later" not in wiped.nodes[1].admin.list_topics(timeout=30).topics
+        assert "later" not in wiped.nodes[1].admin.list_topics(timeout=120).topics
         more = produced(wiped.bootstrap, "orders", [b"after %d" % number for number in range(80)], PARTITIONS)
     assert wiped.lost() == {}
     for partition, _, node in wiped.replicas():

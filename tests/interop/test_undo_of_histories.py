@@ -88,7 +88,7 @@ class History:
             self._random.choice(kinds)()
 
     def _topics(self) -> dict[str, Any]:
-        topics = self._client.list_topics(timeout=30).topics
+        topics = self._client.list_topics(timeout=120).topics
         return {name: topic for name, topic in topics.items() if not name.startswith("__")}
 
     def _create(self) -> None:
@@ -183,14 +183,14 @@ class History:
         asked += [[ck.ConfigResource(ck.ResourceType.BROKER, str(broker))] for broker in self._brokers]
         futures = [one for resources in asked if resources for one in self._client.describe_configs(resources).items()]
         for resource, future in futures:
-            for entry in future.result(timeout=60).values():
+            for entry in future.result(timeout=120).values():
                 if entry.source == _DYNAMIC[resource.restype]:
                     told.add(("config", resource.restype.name, resource.name, entry.name, entry.value))
         any_ = ck.AclBindingFilter(
             ck.ResourceType.ANY, None, ck.ResourcePatternType.ANY, None, None, ck.AclOperation.ANY,
             ck.AclPermissionType.ANY,
         )  # fmt: skip
-        for rule in self._client.describe_acls(any_).result(timeout=60):
+        for rule in self._client.describe_acls(any_).result(timeout=120):
             told.add(("acl", rule.principal, rule.operation.name, rule.permission_type.name, rule.name))
         return told
 

@@ -67,9 +67,9 @@ def opened(nodes: Nodes) -> Source:
 
 
 def create(client: AdminClient, name: str, *replicas: list[int]) -> None:
-    wait_for(lambda: name not in client.list_topics(timeout=30).topics)
+    wait_for(lambda: name not in client.list_topics(timeout=120).topics)
     done(client.create_topics([NewTopic(name, len(replicas), replica_assignment=list(replicas))]))
-    wait_for(lambda: name in client.list_topics(timeout=30).topics)
+    wait_for(lambda: name in client.list_topics(timeout=120).topics)
 
 
 def fill(bootstrap: str, topic: str, size: int) -> None:
@@ -84,7 +84,7 @@ def throttles(client: AdminClient, topic: str) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for kind, name in [(ck.ResourceType.TOPIC, topic), *((ck.ResourceType.BROKER, str(id_)) for id_ in (1, 2, 3))]:
         (future,) = client.describe_configs([ck.ConfigResource(kind, name)]).values()
-        of = {key: entry.value for key, entry in future.result(timeout=60).items() if key in RATES + REPLICAS}
+        of = {key: entry.value for key, entry in future.result(timeout=120).items() if key in RATES + REPLICAS}
         found |= {(name, key): value for key, value in of.items() if value}
     return found
 
@@ -97,7 +97,7 @@ def leader_of(node: KafkaNode) -> int:
 
 
 def replicas_of(client: AdminClient, topic: str) -> tuple[list[int], list[int]]:
-    partition = client.list_topics(topic, timeout=30).topics[topic].partitions[0]
+    partition = client.list_topics(topic, timeout=120).topics[topic].partitions[0]
     return partition.replicas, sorted(partition.isrs)
 
 

@@ -108,7 +108,7 @@ def test_what_if_says_what_a_real_cluster_does(tmp_path: Path) -> None:
             for name, (assignment, config) in TOPICS.items()
         ]
         for future in nodes[1].admin.create_topics(new).values():
-            future.result(timeout=60)
+            future.result(timeout=120)
         cluster.await_image(lambda image: len(states(image)) == 12, "the topics are there")
 
         # a broker is killed: its session ends

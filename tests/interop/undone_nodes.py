@@ -45,7 +45,7 @@ def cluster_on_a_lake(folder: Path, *, brokers: int = 3, controllers: int = 2) -
 
 def done(futures: dict[Any, Any]) -> None:
     for future in futures.values():
-        future.result(timeout=60)
+        future.result(timeout=120)
 
 
 def acl(principal: str, operation: Any, *, deny: bool = False) -> ck.AclBinding:
@@ -76,7 +76,7 @@ def delete_all_acls(client: AdminClient) -> None:
 
 def clean(node: KafkaNode | LakeCluster) -> None:
     client = node.admin
-    names = [name for name in client.list_topics(timeout=10).topics if not name.startswith("__")]
+    names = [name for name in client.list_topics(timeout=120).topics if not name.startswith("__")]
     if names:
         done(client.delete_topics(names))
     delete_all_acls(client)

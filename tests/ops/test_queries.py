@@ -42,7 +42,7 @@ class Prometheus:
         """The result of an instant query; AssertionError where Prometheus refuses it."""
         url = f"http://127.0.0.1:{self._port}/api/v1/query?{urllib.parse.urlencode({'query': expr})}"
         try:
-            with urllib.request.urlopen(url, timeout=30) as answer:
+            with urllib.request.urlopen(url, timeout=120) as answer:
                 form = json.loads(answer.read())
         except OSError:
             return []

@@ -11,10 +11,11 @@ from kraftlake.protocol.connection import Connection
 from kraftlake.protocol.node_error import NodeError
 from kraftlake.runtime.clock import ManualClock
 from tests.protocol.fake_nodes import Talk, frame, receive_frame, serving
+from tests.waiting import PATIENCE
 
 
 def answer_to_hello(talk: Talk, **options: object) -> bytes:
-    with serving(talk) as address, Connection(address, timeout=5, **options) as connection:  # type: ignore[arg-type]
+    with serving(talk) as address, Connection(address, timeout=PATIENCE, **options) as connection:  # type: ignore[arg-type]
         return connection.exchange(b"hello")
 
 
@@ -33,7 +34,7 @@ def test_a_frame_is_answered_by_a_frame() -> None:
         while True:
             connection.sendall(frame(receive_frame(connection)[::-1]))
 
-    with serving(echo) as address, Connection(address, timeout=5) as connection:
+    with serving(echo) as address, Connection(address, timeout=PATIENCE) as connection:
         for size in (0, 1, 100_000):
             data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
             assert connection.exchange(data) == data[::-1]
@@ -77,9 +78,9 @@ def test_a_silent_node_times_out() -> None:
         connection.recv(1000)
         connection.recv(1)
 
-    with serving(silent) as address, Connection(address, timeout=0.05) as connection:
+    with serving(silent) as address, Connection(address, timeout=PATIENCE) as connection:
         with pytest.raises(NodeError, match=r"did not answer within 0\.05 s"):
-            connection.exchange(b"hello")
+            connection.exchange(b"hello", timeout=0.05)
         with pytest.raises(NodeError, match="broke the connection off"):
             connection.exchange(b"again")
 

@@ -16,6 +16,7 @@ from kraftlake.protocol.node_error import AuthenticationError, NodeError, NoLead
 from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
 from kraftlake.runtime.errors import ImportConflictError
 from tests.protocol.fake_nodes import CLUSTER_ID, FakeController, frame, receive_frame, serving
+from tests.waiting import unless_paused
 
 NOWHERE = Address("127.0.0.1", 1)
 HERE = QuorumPosition(leader_id=9, leader_epoch=4, high_watermark=7)
@@ -70,6 +71,7 @@ def test_a_controller_that_does_not_lead_names_the_leader() -> None:
         assert client.describe() == HERE, "the lead changed hands"
 
 
+@unless_paused(0.1)
 def test_a_broker_that_waits_for_a_controller_counts_as_a_node_without_a_leader() -> None:
     broker = FakeController()
     broker.silent_apis.add(55)

@@ -26,6 +26,7 @@ from kraftlake.protocol.node_error import AuthenticationError, NodeError
 from kraftlake.protocol.quorum_client import QuorumClient
 from kraftlake.runtime.clock import ManualClock
 from tests.protocol.fake_nodes import FakeController, encoded, frame, receive_frame, serving
+from tests.waiting import PATIENCE
 
 ALICE = SaslConfig(mechanism="PLAIN", user="alice", password="the-secret")
 HANDSHAKE, AUTHENTICATE = 17, 36
@@ -69,7 +70,7 @@ class LoginNode(FakeController):
 
 
 def ask(node: LoginNode, sasl: SaslConfig = ALICE) -> None:
-    connect = NodeConnector(config=ClientConfig(sasl=sasl), timeout=5)
+    connect = NodeConnector(config=ClientConfig(sasl=sasl), timeout=PATIENCE)
     with serving(node) as address, QuorumClient([address], connect=connect) as client:
         assert client.describe().leader_id == 9
 
@@ -181,7 +182,7 @@ def test_any_bytes_at_any_stage_of_a_login_are_one_error(answers: Sequence[bytes
             tags = b"\0" if number > 1 else b""
             connection.sendall(frame(correlation_id + tags + answer))
 
-    connect = NodeConnector(config=ClientConfig(sasl=attrs.evolve(ALICE, mechanism=mechanism)), timeout=5)
+    connect = NodeConnector(config=ClientConfig(sasl=attrs.evolve(ALICE, mechanism=mechanism)), timeout=PATIENCE)
     with serving(talk) as address, QuorumClient([address], connect=connect) as client, pytest.raises(NodeError):
         client.describe()
 
@@ -202,7 +203,7 @@ def test_a_node_that_claims_more_than_it_sends_gets_no_memory(stage: int, claim:
         for answer in (*sound, claim):
             connection.sendall(frame(receive_frame(connection)[4:8] + answer))
 
-    connect = NodeConnector(config=ClientConfig(sasl=ALICE), timeout=5)
+    connect = NodeConnector(config=ClientConfig(sasl=ALICE), timeout=PATIENCE)
     with serving(talk) as address, QuorumClient([address], connect=connect) as client:
         tracemalloc.start()
         try:

@@ -24,6 +24,7 @@ from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
 from tests.certificates import PASSWORD, Identity, authority, issued
 from tests.fuzzing.of_stores import pkcs12_stores
 from tests.protocol.fake_nodes import FakeController, Talk, serving
+from tests.waiting import PATIENCE, unless_paused
 
 CA = authority()
 NODE = issued(CA, "node")
@@ -64,7 +65,7 @@ def server(identity: Identity = NODE, *, asks: Identity | None = None, version: 
 
 def ask(talk: Talk, tls: TlsConfig | None, *, host: str = "127.0.0.1") -> None:
     """Ask a node for its quorum; its host is named in place of 127.0.0.1."""
-    connect = NodeConnector(config=ClientConfig(file="client.properties", tls=tls), timeout=5)
+    connect = NodeConnector(config=ClientConfig(file="client.properties", tls=tls), timeout=PATIENCE)
     with serving(talk) as address, QuorumClient([Address(host, address.port)], connect=connect) as client:
         assert client.describe().leader_id == 9
 
@@ -150,6 +151,7 @@ def test_a_listener_without_tls_and_a_client_without_tls_are_one_sentence() -> N
         ask(server(), None)
 
 
+@unless_paused(0.02)
 def test_the_time_limit_covers_the_handshake() -> None:
     clock = ManualClock()
 

@@ -33,7 +33,7 @@ def registry() -> MetricsRegistry:
 def test_metrics_are_served_in_prometheus_form_on_loopback() -> None:
     with MetricsServer(registry()) as server:
         assert server.url.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(server.url, timeout=30) as answer:
+        with urllib.request.urlopen(server.url, timeout=120) as answer:
             text = answer.read().decode()
     assert "# HELP kafka_server_metadataloader_currentcontrollerid The active controller." in text
     assert "kafka_server_metadataloader_currentcontrollerid 3.0" in text
@@ -62,7 +62,7 @@ def test_the_error_names_a_port_that_is_taken() -> None:
 
 
 def scraped(server: MetricsServer) -> str:
-    with urllib.request.urlopen(server.url, timeout=30) as answer:
+    with urllib.request.urlopen(server.url, timeout=120) as answer:
         text: str = answer.read().decode()
     return text
 
@@ -136,7 +136,7 @@ def test_an_address_of_ipv6_is_served() -> None:
 def asked(server: MetricsServer, path: str) -> tuple[int, str]:
     """The status and the text of an answer."""
     try:
-        with urllib.request.urlopen(server.url.replace("/metrics", path), timeout=30) as answer:
+        with urllib.request.urlopen(server.url.replace("/metrics", path), timeout=120) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read().decode()

@@ -9,7 +9,7 @@ import urllib.request
 def asked(port: int, path: str) -> tuple[int, str]:
     """The status and the text of an answer of this machine."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=120) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read().decode()

@@ -21,9 +21,9 @@ import pytest
 
 from tests.cli.running import DIRECTORY, ROOT
 from tests.image.nodes import recorded
+from tests.waiting import PATIENCE
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07")
-_PATIENCE = 60.0
 
 
 class Typist:
@@ -52,7 +52,7 @@ class Typist:
 
     def wait(self, wanted: str) -> str:
         """What is drawn up to some text, without colours; the next wait goes on behind it."""
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + PATIENCE
         while (place := self._plain().find(wanted, self._read)) < 0:
             ready, _, _ = select.select([self._main], [], [], max(0.0, until - time.monotonic()))
             assert ready, f"{wanted!r} is not in {self._plain()[self._read :]!r}"
@@ -73,7 +73,7 @@ class Typist:
 
     def end(self, code: int = 0) -> None:
         """Wait for the end of the shell: it has this exit code, and leaves the terminal as it was."""
-        assert self.process.wait(timeout=_PATIENCE) == code
+        assert self.process.wait(timeout=PATIENCE) == code
         assert termios.tcgetattr(self._child) == self.modes_before
 
     def _plain(self) -> str:
@@ -84,7 +84,7 @@ class Typist:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.process.kill()
-        self.process.wait(timeout=_PATIENCE)
+        self.process.wait(timeout=PATIENCE)
         os.close(self._main)
         os.close(self._child)
 

@@ -22,6 +22,7 @@ from kraftlake.protocol.observer.quorum_observer import QuorumObserver, Snapshot
 from kraftlake.records.offset_and_epoch import OffsetAndEpoch
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum
+from tests.waiting import PATIENCE
 
 START = OffsetAndEpoch(offset=0, epoch=0)
 NOWHERE = Address("127.0.0.1", 1)
@@ -45,7 +46,7 @@ def quorum() -> Iterator[FakeQuorum]:
 
 
 def observing(*addresses: Address, **options: str) -> QuorumObserver:
-    return QuorumObserver(addresses, connect=NodeConnector(timeout=2.0), **options)
+    return QuorumObserver(addresses, connect=NodeConnector(timeout=PATIENCE), **options)
 
 
 class Eve(NodeClient):
@@ -55,7 +56,7 @@ class Eve(NodeClient):
 
 
 def observed_by_eve(*addresses: Address) -> QuorumObserver:
-    return QuorumObserver(addresses, connect=lambda address: Eve(Connection(address, timeout=2.0)))
+    return QuorumObserver(addresses, connect=lambda address: Eve(Connection(address, timeout=PATIENCE)))
 
 
 def all_of(observer: QuorumObserver, log: ObservedLog, end: int) -> list[object]:
@@ -125,7 +126,7 @@ def test_a_node_that_refuses_the_login_hides_no_other(quorum: FakeQuorum) -> Non
     def connect(address: Address) -> NodeClient:
         if address in refusing:
             raise AuthenticationError(f"{address} refuses it.")
-        return NodeConnector(timeout=2.0)(address)
+        return NodeConnector(timeout=PATIENCE)(address)
 
     with QuorumObserver([*quorum.addresses], connect=connect) as observer:
         assert all_of(observer, ObservedLog(START), quorum.model.high_watermark) == quorum.model.committed

@@ -73,7 +73,7 @@ class LoginSide:
     def client(self, listener: str, *, tls: bool | None = None, certificate: str | None = None) -> LoginClient:
         """A connection, by default with TLS where the listener has it."""
         port = self.ports[listener]
-        plain = socket.create_connection(("127.0.0.1", port), timeout=20)
+        plain = socket.create_connection(("127.0.0.1", port), timeout=120)
         if not ("SSL" in LISTENERS.get(listener, "") if tls is None else tls):
             return LoginClient(port, connection=plain)
         context = ssl.create_default_context(cafile=str(self.authority))

@@ -129,7 +129,7 @@ def secured_cluster(folder: Path) -> Iterator[Secured]:
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             made = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
             for done in admin.alter_user_scram_credentials([made]).values():
-                done.result(timeout=20)
+                done.result(timeout=120)
         yield Secured(cluster=cluster, folder=folder)
     finally:
         cluster.stop()

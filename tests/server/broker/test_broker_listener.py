@@ -35,7 +35,7 @@ def listening(serving: Sequence[Address] | None) -> Iterator[int]:
 
 @contextmanager
 def connected(port: int) -> Iterator[socket.socket]:
-    with closing(socket.create_connection(("127.0.0.1", port), timeout=20)) as connection:
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=120)) as connection:
         yield connection
 
 

@@ -14,7 +14,7 @@ from kraftlake.replay.loader.metadata_loader import MetadataLoader
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.test_quorum_observer import quorum_of
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 
 class FaultyLoader:
@@ -26,7 +26,7 @@ def test_a_fault_of_our_own_is_told_and_not_the_end_of_a_thread_alone() -> None:
     told: list[str] = []
     quorum = FakeQuorum(quorum_of())
     with quorum.serving() as addresses:
-        observer = QuorumObserver(addresses, connect=NodeConnector(timeout=2.0))
+        observer = QuorumObserver(addresses, connect=NodeConnector(timeout=PATIENCE))
         with closing(MetadataFeed(observer, told.append, Abort())) as feed:
             feed.start(cast("MetadataLoader", FaultyLoader()))
             wait_for(lambda: told, "its fault is told")

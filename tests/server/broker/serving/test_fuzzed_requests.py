@@ -184,4 +184,4 @@ def test_a_fetch_of_20_000_partitions_is_answered(cluster: LakeCluster) -> None:
 
 def test_both_go_on_serving(cluster: LakeCluster) -> None:
     admin = cluster.admin()
-    assert set(admin.list_topics(timeout=10).brokers) == {1}
+    assert set(admin.list_topics(timeout=120).brokers) == {1}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import uuid
+from base64 import b64decode, b64encode
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import pyarrow as pa
 
+from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.stream_faults import server_gone
 from kraftlake.spark_jobs.tasks import is_remote
-from kraftlake.tables.shards.faults import raise_first
-from kraftlake.tables.shards.results import Results, result_of
+from kraftlake.tables.shards.faults import fault_to_json, raise_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,41 +25,34 @@ class Report:
     """The newest result of a function of `foreachBatch`, or its error, for the process that has started the stream.
 
     In a classic session both ends are that process. On Connect the function runs in the server's Python, and the result
-    is a temporary view of the session that both ends share.
+    is a setting of the session that both ends share, which takes no job of Spark's.
     """
 
-    view: str = attrs.field(factory=lambda: f"kraftlake_{uuid.uuid4().hex}")
-    _said: object = None
+    setting: str = attrs.field(factory=lambda: f"kraftlake.report.{uuid.uuid4().hex}")
+    _said: Any = None
 
     def say(self, spark: SparkSession, said: object) -> None:
         """Report a result, or an error of kraftlake's, in place of the last one."""
-        if not is_remote(spark):
+        if isinstance(said, KraftlakeError) and is_remote(spark):
+            said = fault_to_json(said)
+        if is_remote(spark):
+            spark.conf.set(self.setting, b64encode(pickle.dumps(said)).decode())
+        else:
             self._said = said
-            return
-        rows = pa.Table.from_batches([result_of(0, lambda: (None, _raised(said)))])
-        spark.createDataFrame(rows).createOrReplaceTempView(self.view)
 
     def heard(self, spark: SparkSession) -> Any:
         """The newest result; None if there is none yet. Raises the error that was reported."""
-        if not is_remote(spark):
-            return _raised(self._said)
-        from pyspark.errors import AnalysisException
-
-        try:
-            said = Results.of(spark.table(self.view).toArrow())
-        except AnalysisException:
-            return None
-        raise_first(said.faults)
-        return said.facts[0]
+        said = self._said
+        if is_remote(spark):
+            told = spark.conf.get(self.setting, "")
+            said = pickle.loads(b64decode(told)) if told else None  # noqa: S301 - of a process that this run has started
+        if isinstance(said, BaseException):
+            raise said
+        raise_first([said] if isinstance(said, str) else [])
+        return said
 
     def end(self, spark: SparkSession) -> None:
-        """Drop the view, unless the error that is being raised says that the server is gone."""
+        """Drop the setting, unless the error that is being raised says that the server is gone."""
         if is_remote(spark) and not server_gone(sys.exception()):
             with suppress(Exception):
-                spark.catalog.dropTempView(self.view)
-
-
-def _raised(said: object) -> object:
-    if isinstance(said, BaseException):
-        raise said
-    return said
+                spark.conf.unset(self.setting)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LIVE_RECORDS: Final = 20_000
 """The most records in a micro-batch whose rows are made without executors."""
-_NOTES: Final = 1_000
+_NOTES: Final = 100
 
 Notes: TypeAlias = dict[int, dict[str, int]]
 """The `lag`, `topics` and `partitions` at the ends of micro-batches."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -24,9 +25,10 @@ from kraftlake.replay.reading.replay_base import has_beginning, oldest_snapshot,
 from kraftlake.runtime.errors import OffsetError, UnwritableMetadataError
 from kraftlake.runtime.log import get_logger
 from kraftlake.spark_jobs.fold.build_snapshot import add_snapshot
-from kraftlake.spark_jobs.fold.frames import results_frame
+from kraftlake.spark_jobs.fold.frames import ended_frame
+from kraftlake.spark_jobs.fold.topic_files import Folded
 from kraftlake.spark_jobs.stream_steps import ExecutorStep
-from kraftlake.spark_jobs.tasks import bounded_batches, collected, in_arrow, numbered_frame, parallelism, this_executor
+from kraftlake.spark_jobs.tasks import bounded_batches, collected, numbered_frame, parallelism, this_executor
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import writers_of
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, chunks_of
@@ -43,12 +45,14 @@ from kraftlake.tables.shards.state_files import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from kraftlake.tables.lake_table import LakeTable
 
 STEP_RECORDS: Final = 6_000_000
 """The number of records in a step for each task that runs at a time."""
+SHORT_LOG: Final = 65_536
+"""The offset below which a step is a single task: neither its records nor the state can be more than that."""
 _ROWS_OF_A_PIECE: Final = 500_000
 _HISTORY: Final = "partition_history"
 
@@ -119,7 +123,13 @@ class TableSteps:
         self._size = 0
         if any(snapshot.end_offset == end_offset for snapshot in log.snapshots()):
             return ()
-        topics = states_frame(spark, log.path, [each.state for each in done[:-1] if each.state is not None])
+        states = [each.state for each in done[:-1] if each.state is not None]
+        topics: Folded
+        read = partial(_topics_in, str(log.path), states)
+        if offset < SHORT_LOG:
+            topics = [*chain.from_iterable(map(read, range(len(states))))]
+        else:
+            topics = numbered_frame(spark, len(states), len(states), read, CHUNK_SCHEMA)
         try:
             with bounded_batches(spark):
                 add_snapshot(log.path, state, pa.concat_tables([each.names for each in done]), topics)
@@ -144,21 +154,14 @@ def run_step(spark: SparkSession, plan: ShardPlan, task: ShardTask) -> Results:
         return task.ending(plan.shards, chunks_of(batches), plan.base_at)
 
     with bounded_batches(spark):
-        results = collected(in_arrow(results_frame(spark, plan, work).repartition(1), ending, CHUNK_SCHEMA))
+        results = collected(ended_frame(spark, plan, work, ending, is_short=task.to.offset < SHORT_LOG))
     assert len(results.facts) + len(results.faults) == plan.shards + 1, "each shard had a task"
     return results
 
 
-def states_frame(spark: SparkSession, lake: Location, states: Sequence[StateFile]) -> DataFrame:
-    """The topics in the files of the shards' states, as `topics_to_arrow`, in rows of CHUNK_SCHEMA."""
-    place = str(lake)
-
-    def read(shard: int) -> Iterator[pa.RecordBatch]:
-        yield result_of(
-            shard, lambda: (topics_to_arrow(read_state(lake_location(place), states[shard]).image.topics), 0)
-        )
-
-    return numbered_frame(spark, len(states), len(states), read, CHUNK_SCHEMA)
+def _topics_in(lake: str, states: Sequence[StateFile], shard: int) -> Iterator[pa.RecordBatch]:
+    """The topics in the file of a shard's state, as `topics_to_arrow`, in rows of CHUNK_SCHEMA."""
+    yield result_of(shard, lambda: (topics_to_arrow(read_state(lake_location(lake), states[shard]).image.topics), 0))
 
 
 @attrs.define(kw_only=True)

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from kraftlake.spark_jobs import StreamOptions, run_job
+from kraftlake.spark_jobs import StreamOptions, run_job, shard_run
 
 
 def main(spark: SparkSession, lake: str, records: str, pause_at: str, *jobs: str) -> dict[str, list[int]]:
     steps = 0
+    shard_run.SHORT_LOG = 0  # type: ignore[misc] # a step is to have tasks on each executor
 
     def pause(_: int, __: int) -> None:
         nonlocal steps

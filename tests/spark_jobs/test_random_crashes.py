@@ -50,11 +50,12 @@ class Crash(Exception):  # noqa: N818 - what happens, not what is reported
 class Lake:
     """A lake with a job's run, and what befalls it."""
 
-    def __init__(self, path: Path, spark: SparkSession) -> None:
+    def __init__(self, path: Path, spark: SparkSession, *, in_one_task: bool = True) -> None:
         self.path = path
         self._spark = spark
         self._log = MetadataLog.create(path)
         self._appended = 0
+        self._in_one_task = in_one_task
 
     def append(self, count: int, commits: int) -> None:
         batches = BATCHES[self._appended : self._appended + count]
@@ -72,6 +73,8 @@ class Lake:
             return
         options = StreamOptions(max_records=400 * steps)
         with patch.context() as patched:
+            if not self._in_one_task:
+                patched.setattr("kraftlake.spark_jobs.shard_run.SHORT_LOG", 0)
             if crash is not None:
                 patched.setattr("kraftlake.tables.lake_table.commit_beside_writers", doomed(*crash))
             try:
@@ -118,10 +121,10 @@ def caused_by_a_crash(fault: BaseException | None) -> bool:
 
 
 @contextmanager
-def lake_in(folder: Path, spark: SparkSession) -> Iterator[Lake]:
+def lake_in(folder: Path, spark: SparkSession, *, in_one_task: bool = True) -> Iterator[Lake]:
     path = folder / "lake"
     try:
-        yield Lake(path, spark)
+        yield Lake(path, spark, in_one_task=in_one_task)
     finally:
         shutil.rmtree(path, ignore_errors=True)
 
@@ -149,15 +152,20 @@ STEPS = st.lists(
 
 
 @settings(max_examples=EXAMPLES)
-@given(first=CRASHES, steps=STEPS)
+@given(first=CRASHES, steps=STEPS, in_one_task=st.booleans())
 def test_no_row_is_lost_or_doubled_in_any_table(
     tmp_path_factory: pytest.TempPathFactory,
     spark: SparkSession,
     undisturbed: Rows,
     first: tuple[str, int],
     steps: list[tuple[Any, ...]],
+    *,
+    in_one_task: bool,
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch, lake_in(tmp_path_factory.mktemp("crashes"), spark) as lake:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        lake_in(tmp_path_factory.mktemp("crashes"), spark, in_one_task=in_one_task) as lake,
+    ):
         for name, *arguments in [("append", 120, 3), ("run", "all", 1, first), *steps]:
             if name == "run":
                 lake.run(*arguments, patch)

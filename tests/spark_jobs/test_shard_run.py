@@ -41,6 +41,12 @@ pytestmark = pytest.mark.spark
 Rows = dict[str, Counter[str]]
 
 
+@pytest.fixture(autouse=True)
+def _in_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logs here are short: one task alone would make their steps."""
+    monkeypatch.setattr(shard_run, "SHORT_LOG", 0)
+
+
 def advance(spark: SparkSession, lake: Path, names: Sequence[str], last: int) -> list[ExecutorStep]:
     return [*TableSteps(lake=lake, names=names)(spark, last)]
 

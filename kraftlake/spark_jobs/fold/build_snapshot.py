@@ -20,7 +20,7 @@ from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.arguments import whole_or_none
 from kraftlake.runtime.errors import OffsetError
 from kraftlake.spark_jobs.fold.frames import fold_plans, results_frame
-from kraftlake.spark_jobs.fold.topic_files import TopicFiles
+from kraftlake.spark_jobs.fold.topic_files import Folded, TopicFiles
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.tasks import bounded_batches, called, collected
 from kraftlake.tables.shards.faults import earliest
@@ -121,7 +121,7 @@ def _built(
         if known is not None:
             return known
     provenance = called(rows.sparkSession, lambda: _provenance(lake, at))
-    built = add_snapshot(lake, others.ending(provenance), results.names, rows)
+    built = add_snapshot(lake, others.ending(provenance), results.names, rows, rows.sparkSession)
     return attrs.evolve(built, base=None if plan.base is None else plan.base.name, shards=plan.shards)
 
 
@@ -136,18 +136,20 @@ def run_snapshot(lake: str | Path, at_offset: int | None = None, *, master: str 
         return known or build_snapshot(session.get(), lake, at_offset)
 
 
-def add_snapshot(lake: Location, others: ReplayState, names: pa.Table, folded: DataFrame) -> BuiltSnapshot:
+def add_snapshot(
+    lake: Location, others: ReplayState, names: pa.Table, folded: Folded, seen_by: SparkSession | None = None
+) -> BuiltSnapshot:
     """Write a snapshot of the topics in rows of CHUNK_SCHEMA, and of the state of all else, in one commit.
 
-    `names` (NAMES_SCHEMA) are those of the topics. Raises UnwritableMetadataError if the image's metadata.version can't
-    express its content.
+    `names` (NAMES_SCHEMA) are those of the topics; tasks of `seen_by` see the lake if this process may not. Raises
+    UnwritableMetadataError if the image's metadata.version can't express its content.
     """
     at = others.image.provenance
     image = attrs.evolve(others.image, topics=TopicsImage.EMPTY)
     options = image.writer_options()
     head = head_of(image, options, at, others.quorum)
     ranges = ranges_of(names, head.end_offset)
-    called(folded.sparkSession, lambda: _table(lake).path)  # tasks write into its folder
+    called(seen_by, lambda: _table(lake).path)  # tasks write into its folder
     files = TopicFiles(lake=str(lake), provenance=at, options=options, open_batch=head.open_batch, ranges=ranges)
     topics, last_sizes = files.write(folded)
     count = sum(part.record_count for part in topics)
@@ -167,7 +169,7 @@ def add_snapshot(lake: Location, others: ReplayState, names: pa.Table, folded: D
         records=head.end_offset + count + tail.num_rows,
         topics=names.num_rows,
         partitions=sum(names["partitions"].to_pylist()),
-        written=called(folded.sparkSession, committed),
+        written=called(seen_by, committed),
     )
 
 

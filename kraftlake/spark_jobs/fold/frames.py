@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -14,11 +15,11 @@ from kraftlake.metadata_log.reading.pieces import SnapshotPiece, read_piece
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.spark_versions import by_number
-from kraftlake.spark_jobs.tasks import called, in_arrow, in_tasks, lake_here, numbered_frame, parallelism
+from kraftlake.spark_jobs.tasks import InArrow, called, in_arrow, in_tasks, lake_here, numbered_frame, parallelism
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, batch_of
 from kraftlake.tables.shards.faults import fault_to_json, raise_first
 from kraftlake.tables.shards.replayed import parts_of_step, replayed
-from kraftlake.tables.shards.results import result_of, shards_in
+from kraftlake.tables.shards.results import in_order, result_of, shards_in
 from kraftlake.tables.shards.shard_plan import ShardPlan, check_of, plan_fold, plans, read_chunks
 
 if TYPE_CHECKING:
@@ -35,28 +36,45 @@ if TYPE_CHECKING:
 def chunks_frame(spark: SparkSession, plan: ShardPlan) -> DataFrame:
     """All records of the plan by shard: rows of CHUNK_SCHEMA, those of a shard in one partition and in order."""
 
-    def read(number: int) -> Iterator[pa.RecordBatch]:
-        try:
-            lake_here(plan.lake)
-            yield from map(batch_of, read_chunks(plan, number))
-        except KraftlakeError as fault:
-            yield batch_of([Chunk.of(plan.shards, Part.UNREAD, fault_to_json(fault))])
+    read = numbered_frame(spark, plan.piece_count, plan.piece_count, partial(_read, plan), CHUNK_SCHEMA)
+    return by_number(read, plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
 
-    read_frame = numbered_frame(spark, plan.piece_count, plan.piece_count, read, CHUNK_SCHEMA)
-    return by_number(read_frame, plan.shards + 1, "shard").sortWithinPartitions("shard", "part", "first")
+
+def _read(plan: ShardPlan, number: int) -> Iterator[pa.RecordBatch]:
+    """The chunks of one of the plan's pieces, or the error of its reader."""
+    try:
+        lake_here(plan.lake)
+        yield from map(batch_of, read_chunks(plan, number))
+    except KraftlakeError as fault:
+        yield batch_of([Chunk.of(plan.shards, Part.UNREAD, fault_to_json(fault))])
 
 
 def results_frame(spark: SparkSession, plan: ShardPlan, work: Work) -> DataFrame:
     """The results of all shards that have chunks, and the chunks for the driver, unchanged: rows of CHUNK_SCHEMA."""
+    return in_arrow(chunks_frame(spark, plan), partial(_results, plan, work), CHUNK_SCHEMA)
 
-    def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for shard, chunks in shards_in(batches):
-            if shard < plan.shards:
-                yield result_of(shard, partial(work, shard, chunks))
-            else:
-                yield from (batch_of([chunk]) for chunk in chunks)
 
-    return in_arrow(chunks_frame(spark, plan), results, CHUNK_SCHEMA)
+def _results(plan: ShardPlan, work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for shard, chunks in shards_in(batches):
+        if shard < plan.shards:
+            yield result_of(shard, partial(work, shard, chunks))
+        else:
+            yield from (batch_of([chunk]) for chunk in chunks)
+
+
+def ended_frame(spark: SparkSession, plan: ShardPlan, work: Work, ending: InArrow, *, is_short: bool) -> DataFrame:
+    """What one task more makes of all results: rows of CHUNK_SCHEMA. One task alone does everything if it `is_short`.
+
+    Three stages of Spark would then take longer than the work.
+    """
+
+    def alone(_: int) -> Iterator[pa.RecordBatch]:
+        read = chain.from_iterable(_read(plan, number) for number in range(plan.piece_count))
+        return ending(_results(plan, work, [in_order(read)]))
+
+    if is_short:
+        return numbered_frame(spark, 1, 1, alone, CHUNK_SCHEMA)
+    return in_arrow(results_frame(spark, plan, work).repartition(1), ending, CHUNK_SCHEMA)
 
 
 def rows_frame(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -28,12 +28,15 @@ from kraftlake.spark_jobs.spark_versions import by_number
 from kraftlake.spark_jobs.tasks import collected, in_arrow
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Chunk, Part, chunks_of
 from kraftlake.tables.shards.faults import raise_first
-from kraftlake.tables.shards.results import result_of, shards_in
+from kraftlake.tables.shards.results import Results, in_order, result_of, shards_in
 from kraftlake.tables.shards.routing import values_in
 from kraftlake.tables.shards.snapshot_layout import TopicRange, batches_of, with_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+Folded: TypeAlias = "DataFrame | list[pa.RecordBatch]"
+"""The topics of shards, in rows of CHUNK_SCHEMA: for tasks, or few of them for this process."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -46,25 +49,28 @@ class TopicFiles:
     open_batch: int
     ranges: Sequence[TopicRange]
 
-    def write(self, folded: DataFrame) -> tuple[list[SnapshotPart], Any]:
-        """Write the topics in rows of CHUNK_SCHEMA: the files in their order, and the sizes of the last values.
+    def write(self, folded: Folded) -> tuple[list[SnapshotPart], Any]:
+        """Write the topics: the files in their order, and the sizes of the last values.
 
         The files are not in the snapshots' table yet. Raises UnwritableMetadataError for state that records can't hold.
         """
         if not self.ranges:
             return [], np.empty(0, np.int32)
-        pieces = in_arrow(folded.where(f"part = {Part.MADE:d}"), self._pieces, CHUNK_SCHEMA)
-        by_range = by_number(pieces, len(self.ranges), "shard").sortWithinPartitions("shard")
-        results = collected(in_arrow(by_range, self._files, CHUNK_SCHEMA), made=True)
+        if isinstance(folded, list):
+            results = Results.of(pa.Table.from_batches(self._files([in_order(self._pieces(folded))])))
+        else:
+            pieces = in_arrow(folded.where(f"part = {Part.MADE:d}"), self._pieces, CHUNK_SCHEMA)
+            by_range = by_number(pieces, len(self.ranges), "shard").sortWithinPartitions("shard")
+            results = collected(in_arrow(by_range, self._files, CHUNK_SCHEMA), made=True)
         raise_first(results.faults)
         counts = [part.record_count for part in results.facts]
         assert counts == [each.records for each in self.ranges], "nothing is lost"
         return results.facts, np.concatenate(results.made)
 
-    def _pieces(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _pieces(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The topics of a shard by range, encoded and sorted by name: a result for each range."""
         firsts = [each.first_name for each in self.ranges]
-        for chunk in chunks_of(batches):
+        for chunk in (chunk for chunk in chunks_of(batches) if chunk.part == Part.MADE):
             packed = topics_from_arrow(chunk.content).rows()
             order = topics_by_name(packed.table)
             names = [packed.table.names[topic] for topic in order.tolist()]
@@ -80,7 +86,7 @@ class TopicFiles:
         encoded = pa.Array.from_buffers(pa.large_binary(), len(names), buffers)
         return pa.table([pa.array(names, pa.string()), encoded, sizes], ["name", "values", "sizes"]), None
 
-    def _files(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _files(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All pieces of a range as a file of the snapshot."""
         for number, chunks in shards_in(batches):
             yield result_of(number, partial(self._file, self.ranges[number], chunks))

@@ -24,6 +24,11 @@ def shards_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator
     return groupby(chunks_of(batches), key=attrgetter("shard"))
 
 
+def in_order(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    """The chunks of all shards in one batch: by shard, and those of a shard in the order in which it takes them."""
+    return batch_of(sorted(chunks_of(batches), key=attrgetter("shard", "part", "first")))
+
+
 def result_of(shard: int, work: Callable[[], tuple[object, object]]) -> pa.RecordBatch:
     """What a shard's work has made and the facts that the driver needs of it, or its error."""
     try:

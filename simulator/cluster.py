@@ -375,7 +375,7 @@ class VirtualCluster:
         for number in (1, 2):
             producer = Producer(number, self.topics, self.history, self.replicas, self.bootstrap)
             self._client(f"producer-{number}", producer, 25 * SECOND, 20)
-        self._client("consumer", Consumer(self.topics, self.history, self.replicas, self.bootstrap), 40 * SECOND)
+        self._client("consumer", Consumer(self.topics, self.history, self.replicas, self.bootstrap), 20 * SECOND)
 
     def _inject(self) -> None:
         """Faults, some of them at the same time."""

@@ -184,6 +184,27 @@ class Faults:
             yield 20 * SECOND
         return True
 
+    def outage(self) -> Generator[int, None, bool]:
+        """Brokers fall out one after another, one of them without power, until none is left; they come back by chance.
+
+        Each is gone for longer than its session before the next: the last ones are eligible leaders out of sync.
+        """
+        cluster, chance = self.cluster, self.cluster.chance
+        nodes = chance.sample(list(cluster.brokers.values()), len(cluster.brokers))
+        powerless = self._told(chance.choice(nodes[1:]))
+        for node in nodes:
+            if node is not powerless:
+                node.suspend()
+            elif cluster.may_lose(node):
+                node.cut_power()
+                cluster.ended_unclean(node, lossy=True)
+            yield 70 * SECOND + self._lasts(40)
+        for node in chance.sample(nodes, len(nodes)):
+            node.resume()
+            node.start_if_down()
+            yield self._lasts(60)
+        return True
+
     def clock_jump(self) -> Generator[int, None, bool]:
         """The wall clock of a machine jumps, to and fro."""
         node = self._node()
@@ -353,6 +374,7 @@ _FAULTS: dict[Callable[[Faults], Generator[int, None, bool]], int] = {
     Faults.pause: 4,
     Faults.pause_of_leader: 3,
     Faults.rolling_restart: 1,
+    Faults.outage: 2,
     Faults.clock_jump: 2,
     Faults.cut_link: 4,
     Faults.flapping_link: 3,

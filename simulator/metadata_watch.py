@@ -158,19 +158,26 @@ class MetadataWatch:
             self.replicas.newest = image
 
     def _check_leaders(self, before: MetadataImage, after: MetadataImage) -> None:
-        """Leaders are in their ISRs, and in service."""
+        """Leaders are in their ISRs, and in service; who joins an ISR or comes back to be elected has all records."""
         if before.topics is after.topics and before.cluster is after.cluster:
             return
+        back = {
+            id_
+            for id_, broker in after.cluster.brokers.items()
+            if not broker.fenced and ((was := before.cluster.brokers.get(id_)) is None or was.fenced)
+        }
         for topic in after.topics.topics_by_id().values():
             for number, state in topic.partitions.items():
                 leader = after.cluster.brokers.get(state.leader)
                 was = before.topics.get_partition(topic.id, number)
+                name = TopicPartition(topic.name, number)
+                candidates = back & {*state.isr, *state.elr}
                 if was is not None and was is not state:
-                    name = TopicPartition(topic.name, number)
-                    self.replicas.joined(name, topic.id, set(state.isr) - set(was.isr), after)
+                    candidates |= set(state.isr) - set(was.isr)
                     self.replicas.check_quorum(name, state, after)
                     if problem := recovery_problem(state):
                         violated(f"{name} {problem}", MIN_ISR_RECOVERY_QUORUM)
+                self.replicas.check_candidates(name, topic.id, candidates, after)
                 if state.leader >= 0 and (state.leader not in state.isr or leader is None or leader.fenced):
                     violated(f"{topic.name}-{number} is led by {state.leader}, which may not: {state}")
 

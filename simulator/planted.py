@@ -320,7 +320,9 @@ PLANTED = {
         "consumers of followers read above the high watermark", _uncommitted_read_of_followers,
         breaks=CONSISTENT_READ, seed=3,
     ),
-    "unclean-shutdown-ignored": PlantedFault("a broker that lost data stays in sync", _unclean_shutdown_ignored),
+    "unclean-shutdown-ignored": PlantedFault(
+        "a broker that lost data may lead", _unclean_shutdown_ignored, breaks=LEADER_CANDIDATE_COMPLETENESS, seed=2
+    ),
     "elections-unclean": PlantedFault(
         "where no replica has all records, any other is elected", _elections_unclean,
         breaks=LEADER_CANDIDATE_COMPLETENESS, seed=6,
@@ -363,7 +365,7 @@ PLANTED = {
         breaks=NO_COMMITTED_RECORD_LOST, seed=5, hours=0.4,
     ),
     "out-of-range-above-high-watermark": PlantedFault(
-        "consumers ahead of a new leader's high watermark start again", _out_of_range_above_high_watermark
+        "consumers ahead of a new leader's high watermark start again", _out_of_range_above_high_watermark, seed=6
     ),
     "last-records-removed": PlantedFault("compaction removes the last record of a key", _last_records_removed),
     "tombstones-removed-at-once": PlantedFault(

@@ -361,8 +361,8 @@ class ReplicaWatch:
         )
         return next(failed, -1)
 
-    def joined(self, name: TopicPartition, topic_id: Uuid, members: set[int], image: MetadataImage) -> None:
-        """Brokers join an ISR: each has all that was committed."""
+    def check_candidates(self, name: TopicPartition, topic_id: Uuid, members: set[int], image: MetadataImage) -> None:
+        """Brokers may lead from now on: each has all that was committed."""
         committed = self.committed.get((topic_id, name.partition))
         if committed is None:
             return
@@ -374,7 +374,9 @@ class ReplicaWatch:
                 mirror = self.mirror(log)
                 self._require(
                     mirror.batches.end >= wanted,
-                    lambda i=id_, e=mirror.batches.end: f"{name}: {i} joins the ISR at {e}, and {wanted} are committed",  # type: ignore[misc]
+                    lambda i=id_, e=mirror.batches.end: (
+                        f"{name}: {i} may lead, ends at {e}, and {wanted} are committed"
+                    ),  # type: ignore[misc]
                     LEADER_CANDIDATE_COMPLETENESS,
                 )
                 self._compare(node.process, name, committed, mirror, wanted, of=LEADER_CANDIDATE_COMPLETENESS)

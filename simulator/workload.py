@@ -41,6 +41,8 @@ class History:
     """The checksum of the values of each acknowledged batch, by topic id, partition and base offset."""
     records: int = 0
     """The number of acknowledged records."""
+    newest: tuple[str, int] | None = None
+    """The partition of the last acknowledged batch."""
     read: dict[tuple[Uuid, int, int], int] = attrs.field(factory=dict)
     """The checksum of each batch that was read, by topic id, partition and base offset."""
     reads: int = 0
@@ -181,6 +183,7 @@ class Producer:
         if topic_id is None:
             return
         self.history.records += size
+        self.history.newest = (topic, partition)
         known = self.history.acknowledged.setdefault((topic_id, partition, offset), checksum(data))
         if known != checksum(data):
             violated(f"{topic}-{partition} acknowledged offset {offset} of two batches")
@@ -197,6 +200,8 @@ class Producer:
 class Consumer:
     """Reads partitions from their start, and what was read again now and then; from a follower that a leader names.
 
+    As one that waits for news, it is soon where something was acknowledged, and where another broker leads.
+
     A leader names one in the consumer's rack (KIP-392). It is asked until it answers with an error, or for as long as
     a client's metadata may be old.
     """
@@ -208,6 +213,8 @@ class Consumer:
         self.client = Client(bootstrap)
         self.is_stopped: Callable[[], bool] = lambda: False
         self._positions: dict[tuple[Uuid, int], int] = {}
+        self._led_by: dict[tuple[str, int], int] = {}
+        """The leader of each partition when it was last read."""
         self._preferred: dict[tuple[str, int], tuple[int, int]] = {}
         """The follower to read a partition from, and until when (ns)."""
 
@@ -215,9 +222,25 @@ class Consumer:
         """Consume until the end."""
         chance = active().process.chance
         while not self.is_stopped():
-            if not self.read(*chance.choice(self.topics), again=chance.random() < 0.2):
+            place = self._next()
+            is_read = self.read(*place, again=chance.random() < 0.2)
+            if is_read:
+                self._led_by[place] = self.client.leaders.get(place, -1)
+            if not is_read or chance.random() < 0.5:
                 self.client.refresh()
-            active().sleep(chance.randrange(2 * pause_ns))
+            active().sleep(chance.randrange(_PAUSE_NS if self._moved() else 2 * pause_ns))
+
+    def _moved(self) -> list[tuple[str, int]]:
+        """The partitions that another broker leads than when they were read."""
+        leaders = self.client.leaders
+        return [place for place, leader in self._led_by.items() if leaders.get(place, leader) != leader]
+
+    def _next(self) -> tuple[str, int]:
+        """The partition to read: with another leader, or with news, or any."""
+        chance, newest = active().process.chance, self.history.newest
+        if moved := self._moved():
+            return chance.choice(moved)
+        return chance.choice(self.topics) if newest is None or chance.random() < 0.3 else newest
 
     def read(self, topic: str, partition: int, *, again: bool = False) -> bool:
         """Read some of what is next, or of what was read; returns whether a broker has answered."""

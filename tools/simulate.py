@@ -25,14 +25,17 @@ GROUP = 20
 """The seeds of one process, which begins with a second of imports."""
 SIMULATOR = (sys.executable, "-m", "simulator")
 SECONDS_AN_HOUR = 120
+"""How long a simulated hour may take, which takes about six seconds of CPU on a busy machine."""
+Take = Callable[[dict[str, Any]], bool]
+"""Takes an hour, and says whether more are wanted."""
 
 
 def main() -> int:
     """Run, keep and show; the exit code is 1 where an hour failed, and 3 where hours are left for the next run."""
     parser = argparse.ArgumentParser(prog="python -m tools.simulate", description=__doc__)
-    parser.add_argument("hours", type=int)
+    parser.add_argument("hours", type=_count)
     parser.add_argument("--minutes", type=float, default=90.0, help="after which no more hours begin")
-    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="at a time; by default one a core")
+    parser.add_argument("--processes", type=_count, default=os.cpu_count(), help="at a time; by default one a core")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "simulated")
     parser.add_argument("--length", type=float, default=1.0, help="of a history, in simulated hours")
     asked = parser.parse_args()
@@ -64,6 +67,13 @@ def main() -> int:
     return 1 if any("failure" in hour for hour in found) else 3 if len(found) < asked.hours else 0
 
 
+def _count(text: str) -> int:
+    """A number of at least one."""
+    if text.isdecimal() and int(text):
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+
+
 def tree() -> str:
     """The name of what is simulated. Ends the program where it was changed since the last commit."""
     folders = ("kraftlake", "simulator")
@@ -91,37 +101,71 @@ def read(kept: Path) -> dict[int, dict[str, Any]]:
 
 
 def simulate(
-    seeds: Sequence[int], length: float, take: Callable[[dict[str, Any]], bool], program: Sequence[str] = SIMULATOR
+    seeds: Sequence[int],
+    length: float,
+    take: Take,
+    program: Sequence[str] = SIMULATOR,
+    seconds: float = SECONDS_AN_HOUR,
 ) -> None:
     """Simulate hours in a process of their own, one after the other, while `take`, which gets each hour, is true.
 
-    A process that hangs or crashes is a failure of the hour that it simulated.
+    A process that hangs, crashes or simulates other hours is a failure of the hour that was due, or of the last one.
+    `seconds` is how long an hour may take.
     """
     left = list(seeds)
+    has_failed = False
+
+    def take_next(hour: dict[str, Any]) -> bool:
+        nonlocal has_failed
+        if not left or hour.get("seed") != left[0]:
+            raise ValueError(f"the hour of seed {hour.get('seed')} was not due")
+        left.pop(0)
+        has_failed |= "failure" in hour
+        return take(hour)
+
     while left:
-        command = [*program, "--json", "--hours", str(length), *map(str, left)]
-        with (
-            TemporaryFile("w+") as errors,
-            subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
-        ):
-            assert process.stdout is not None
-            watch = Timer(SECONDS_AN_HOUR * len(left), process.kill)
-            watch.start()
-            try:
-                for line in process.stdout:
-                    if not line.endswith("}\n"):
-                        break  # cut off
-                    left.pop(0)
-                    if not take(json.loads(line)):
-                        return
-                process.wait()
-            finally:
-                watch.cancel()
-                process.kill()
-            errors.seek(0)
-            why = errors.read()[-2000:]
-        if left and not take({"seed": left.pop(0), "failure": f"the process: exit code {process.returncode}: {why}"}):
+        has_failed = False
+        options = ["--hours", str(length), *map(str, left)]
+        code, why = run_process(options, take_next, program=program, seconds=seconds * len(left))
+        if code is None or (not left and code == has_failed):
             return
+        seed = left.pop(0) if left else seeds[-1]
+        if not take({"seed": seed, "failure": f"the process: exit code {code}: {why}"}):
+            return
+
+
+def run_process(
+    options: Sequence[str], take: Take, *, seconds: float, program: Sequence[str] = SIMULATOR
+) -> tuple[int | None, str]:
+    """Run a simulator, which is killed after some seconds, and give each of its hours to `take`, as long as it is true.
+
+    Returns the exit code, None where `take` was not true, and the end of what the process or `take` said of an error.
+    """
+    with (
+        TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            [*program, "--json", *options], cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        watch = Timer(seconds, process.kill)
+        watch.start()
+        said = ""
+        try:
+            for line in process.stdout:
+                if not line.endswith("}\n"):
+                    break  # cut off
+                if not take(json.loads(line)):
+                    return None, ""
+            process.wait()
+        except ValueError as fault:
+            said = str(fault)
+        finally:
+            watch.cancel()
+            process.kill()
+        process.wait()
+        errors.seek(0)
+        return process.returncode, errors.read()[-2000:] + said
 
 
 def summary(hours: Sequence[dict[str, Any]], wanted: int, kept: Path) -> str:

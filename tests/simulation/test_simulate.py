@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.at_least_one import at_least_one
 from tools import simulate
 
 
@@ -42,24 +45,60 @@ def test_a_next_run_goes_on_with_the_seeds_that_are_missing(
     assert "2 of 2 hours are done, 0 failed" in capsys.readouterr().out
 
 
-def test_hours_of_a_process_that_crashes_or_fails_are_failures(tmp_path: Path) -> None:
-    crashing = tmp_path / "crashing.py"
-    crashing.write_text(
-        "import sys\n"
-        "if '1' in sys.argv[4:]:\n"
-        """    print('{"seed": 1, "states": [5]}\\n{"seed": 2, "failure": "no leader"}')\n"""
-        "    sys.exit('killed')\n"
-        """print('{"seed": 4}')\n"""
-    )
+def hours_of(program: Path, lines: str, seeds: Sequence[int], seconds: float = 60) -> list[dict[str, Any]]:
+    """The hours that come of a process with a program of its own."""
+    program.write_text(f"import sys, time\n{lines}")
     hours: list[dict[str, Any]] = []
 
     def take(hour: dict[str, Any]) -> bool:
         hours.append(hour)
         return True
 
-    simulate.simulate([1, 2, 3, 4], 1.0, take, (sys.executable, str(crashing)))
+    simulate.simulate(seeds, 1.0, take, (sys.executable, str(program)), seconds)
+    return hours
+
+
+def test_hours_of_a_process_that_crashes_or_fails_are_failures(tmp_path: Path) -> None:
+    lines = (
+        "if '1' in sys.argv[4:]:\n"
+        """    print('{"seed": 1, "states": [5]}\\n{"seed": 2, "failure": "no leader"}')\n"""
+        "    sys.exit('killed')\n"
+        """print('{"seed": 4}')\n"""
+    )
+    hours = hours_of(tmp_path / "crashing.py", lines, [1, 2, 3, 4])
     assert [hour["seed"] for hour in hours] == [1, 2, 3, 4]
     assert [hour.get("failure", "") for hour in hours] == ["", "no leader", "the process: exit code 1: killed\n", ""]
+
+
+@pytest.mark.parametrize(
+    ("lines", "failures"),
+    [
+        ("time.sleep(60)", {1: "exit code -9", 2: "exit code -9"}),
+        ("""print('{"seed": 2}')""", {1: "the hour of seed 2 was not due"}),
+        ("""[print(f'{{"seed": {seed}}}') for seed in sys.argv[4:]]; sys.exit('torn')""", {2: "exit code 1: torn"}),
+        ("""[print(f'{{"seed": {seed}}}') for seed in (*sys.argv[4:], 3)]""", {2: "the hour of seed 3 was not due"}),
+        ("pass", {1: "exit code 0", 2: "exit code 0"}),
+    ],
+    ids=["hangs", "simulates another one", "fails at its end", "goes on", "ends early"],
+)
+def test_a_process_that_does_something_else_fails_the_hour_that_was_due(
+    lines: str, failures: dict[int, str], tmp_path: Path
+) -> None:
+    hours = hours_of(tmp_path / "other.py", lines, [1, 2], seconds=2 if "sleep" in lines else 60)
+    found = {hour["seed"]: hour["failure"] for hour in hours if "failure" in hour}
+    assert found.keys() == failures.keys()
+    for seed, words in at_least_one(failures.items()):
+        assert words in found[seed]
+
+
+@pytest.mark.parametrize("words", [["10", "--processes", "0"], ["0"], ["ten"]], ids=" ".join)
+def test_numbers_below_one_are_refused_in_a_sentence(words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.simulate", *words], cwd=simulate.ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert f"{words[-1]!r} is no whole number from 1 on" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_each_tenth_shows_what_it_adds() -> None:

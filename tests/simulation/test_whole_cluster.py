@@ -6,13 +6,9 @@ that repeats it.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,36 +17,27 @@ from simulator.planted import PLANTED
 from simulator.planted_fault import CAUGHT_WITHIN
 from simulator.specification import LIVENESS, SAFETY
 from tests.at_least_one import at_least_one
+from tools.simulate import SECONDS_AN_HOUR, run_process, simulate
 
-ROOT = Path(__file__).resolve().parents[2]
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 FEW_HOURS = range(6, 8)
 """Seeds of the quick run; the lake of 7 is on a disk."""
 GROUPS = [range(first, first + 20) for first in range(1, 1_121, 20)] if LONG else [FEW_HOURS]
-SECONDS_AN_HOUR = 120
-"""How long a simulated hour may take, which takes about six seconds of CPU on a busy machine."""
 BY_PROPERTY = {fault.breaks: name for name, fault in reversed(PLANTED.items()) if fault.breaks}
 """The first planted fault of each property of the specification."""
 QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite", "last-records-removed", *BY_PROPERTY.values())
 """The planted faults that `make test` tries, too: of a broker, a lake, a cleaner, and one of each property."""
 
 
-def simulate(*arguments: str, limit: int) -> tuple[list[dict[str, Any]], subprocess.CompletedProcess[str]]:
-    """What happened in each history of one process, which has `limit` seconds."""
-    command = [sys.executable, "-m", "simulator", "--json", *arguments]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=limit)
-    except subprocess.TimeoutExpired as stuck:
-        pytest.fail(f"seeds {arguments[-1]} have not ended after {limit} s, but for {stuck.stdout!r}")
-    return [json.loads(line) for line in done.stdout.splitlines()], done
-
-
 def run(seeds: range) -> list[dict[str, Any]]:
-    """What happened in the histories of seeds."""
-    hours, done = simulate(f"{seeds[0]}-{seeds[-1]}", limit=SECONDS_AN_HOUR * len(seeds))
-    has_failed = any("failure" in hour for hour in hours)
-    assert [hour["seed"] for hour in hours] == list(seeds), f"not all run: {done.stderr}\n{done.stdout}"
-    assert done.returncode == has_failed, done.stderr
+    """What happened in the histories of seeds; a process that ends otherwise is a failure, too."""
+    hours: list[dict[str, Any]] = []
+
+    def take(hour: dict[str, Any]) -> bool:
+        hours.append(hour)
+        return True
+
+    simulate(seeds, 1.0, take)
     return hours
 
 
@@ -100,25 +87,14 @@ def test_each_property_of_the_specification_has_a_planted_fault_that_breaks_it()
 @pytest.mark.parametrize("names", [[name] for name in PLANTED] if LONG else [QUICKLY_CAUGHT], ids=str)
 def test_a_planted_fault_is_caught_by_the_property_that_it_breaks(names: Sequence[str]) -> None:
     options = [option for name in names for option in ("--planted", name)]
-    hours, done = simulate(*options, limit=SECONDS_AN_HOUR * CAUGHT_WITHIN)
+    hours: list[dict[str, Any]] = []
+
+    def take(hour: dict[str, Any]) -> bool:
+        hours.append(hour)
+        return True
+
+    _, why = run_process(options, take, seconds=SECONDS_AN_HOUR * CAUGHT_WITHIN)
     for name in at_least_one(names):
         fault = PLANTED[name]
         failures = [hour["failure"] for hour in hours if hour["planted"] == name and "failure" in hour]
-        assert any(map(fault.is_shown_by, failures)), f"{fault.what}; seen is {failures or done.stderr}"
-
-
-@pytest.mark.parametrize(("seeds", "code"), [(range(1, 19), 1), (range(1, 21), 1), (range(1, 20), 0), (range(0), 2)])
-def test_a_runner_that_ends_early_or_by_an_error_fails_its_group(
-    seeds: range, code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = "".join(f'{{"seed": {seed}}}\n' for seed in seeds)
-    done = subprocess.CompletedProcess([], code, lines, "Traceback")
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    with pytest.raises(AssertionError, match="Traceback"):
-        run(range(1, 21))
-
-
-def test_a_runner_that_does_not_end_fails_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "SECONDS_AN_HOUR", 0.01)
-    with pytest.raises(pytest.fail.Exception, match="seeds 7-8 have not ended"):
-        run(range(7, 9))
+        assert any(map(fault.is_shown_by, failures)), f"{fault.what}; seen is {failures or why}"

@@ -164,7 +164,7 @@ class MetadataWatch:
         back = {
             id_
             for id_, broker in after.cluster.brokers.items()
-            if not broker.fenced and ((was := before.cluster.brokers.get(id_)) is None or was.fenced)
+            if not broker.fenced and ((earlier := before.cluster.brokers.get(id_)) is None or earlier.fenced)
         }
         for topic in after.topics.topics_by_id().values():
             for number, state in topic.partitions.items():

@@ -17,11 +17,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from simulator import ordered_maps
+from simulator import open_classes, ordered_maps
 
 
 def main() -> int:
     asked, parser = _asked()
+    open_classes.install()
     ordered_maps.install()
 
     from simulator.planted import PLANTED

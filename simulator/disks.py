@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from simulator.faulty_files import SYNC, FaultyFiles
-from simulator.scheduler import MILLISECOND, Killed, Process, active
+from simulator.scheduler import MILLISECOND, Killed, Process, Running, active
 
 
 class VirtualFiles(FaultyFiles):
@@ -25,7 +25,7 @@ class VirtualFiles(FaultyFiles):
             raise Killed
 
     def call(self, kind: str, path: str) -> None:
-        scheduler = active()
+        scheduler = Running.scheduler
         if scheduler.current is not None:
             if scheduler.process is not self.process or not self.process.alive:
                 raise Killed

@@ -10,14 +10,13 @@ from __future__ import annotations
 import errno
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
 from kraftlake.metadata_log.storage.object_path import ObjectPath
-from simulator.scheduler import MILLISECOND, SECOND, WALL_START_NS, Killed, Process, Scheduler, active
+from simulator.scheduler import MILLISECOND, SECOND, WALL_START_NS, Killed, Process, Running, Scheduler
 
 BUCKET = "s3://virtual"
 _TIMEOUT_NS = 20 * SECOND
@@ -97,6 +96,12 @@ class LakeStore:
         """How many requests went wrong."""
         self.on_put: Callable[[str, bytes, Process], None] = lambda key, data, writer: None
         self._keys: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Pass on what a request raises."""
 
     # what a simulation does
 
@@ -239,9 +244,10 @@ class _Answer:
         return self._data
 
 
-def requests(path: ObjectPath) -> AbstractContextManager[LakeStore]:
+def requests(path: ObjectPath) -> LakeStore:
     """In place of `_requests` in object_path."""
-    return nullcontext(active().outside.extra["lake"])
+    store: LakeStore = Running.scheduler.outside.extra["lake"]
+    return store
 
 
 def store_of(bucket: str, process: int) -> None:

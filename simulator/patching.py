@@ -23,8 +23,9 @@ from importlib import import_module
 from random import Random
 from typing import Any
 
+from kraftlake.runtime.clock import SystemClock
 from simulator import threads
-from simulator.scheduler import SECOND, active
+from simulator.scheduler import SECOND, Running, active
 
 ROOMS = (
     "runtime", "records", "kafka_files", "metadata_log", "image", "delta", "replay", "protocol", "publisher",
@@ -41,19 +42,19 @@ class _Facade:
 
 
 def _monotonic_ns() -> int:
-    return active().monotonic_ns()
+    return Running.scheduler.monotonic_ns()
 
 
 def _monotonic() -> float:
-    return active().monotonic_ns() / SECOND
+    return Running.scheduler.monotonic_ns() / SECOND
 
 
 def _time_ns() -> int:
-    return active().time_ns()
+    return Running.scheduler.time_ns()
 
 
 def _time() -> float:
-    return active().time_ns() / SECOND
+    return Running.scheduler.time_ns() / SECOND
 
 
 def _sleep(seconds: float) -> None:
@@ -108,6 +109,14 @@ _REPLACED: tuple[tuple[types.ModuleType, Mapping[str, Any]], ...] = (
     (time, _TIME), (threading, _THREADING), (random, _RANDOM), (queue, _QUEUE), (concurrent.futures, _FUTURES),
     (os, {"urandom": _urandom}),
 )  # fmt: skip
+
+
+_ATTRIBUTES: tuple[tuple[Any, str, Any], ...] = (
+    (uuid, "uuid4", _uuid4),
+    (SystemClock, "nanoseconds", lambda _: Running.scheduler.monotonic_ns()),
+    (SystemClock, "milliseconds", lambda _: Running.scheduler.time_ns() // 1_000_000),
+)
+"""What is replaced where it is defined: functions import `uuid4` when they are called, and clocks are read often."""
 
 
 @cache
@@ -186,14 +195,13 @@ def _patch(places: list[tuple[Any, str, Any]], replacements: Mapping[int, tuple[
 def patched(more: Mapping[Any, Any], attributes: Sequence[tuple[Any, str, Any]] = ()) -> Iterator[None]:
     """Replace the sources of time, concurrency and chance, and each key of `more` by its value, in all modules.
 
-    `attributes` are objects, the names of attributes and their values for that time. `uuid.uuid4` is replaced where it
-    is defined, since functions import it when they are called.
+    `attributes` are objects, the names of attributes and their values for that time.
     """
     replacements = {**_replacements(), **{id(real): (real, virtual) for real, virtual in more.items()}}
     places: list[tuple[Any, str, Any]] = []
     try:
         _patch(places, replacements)
-        for where, name, virtual in (*attributes, (uuid, "uuid4", _uuid4)):
+        for where, name, virtual in (*attributes, *_ATTRIBUTES):
             places.append((where, name, vars(where)[name]))
             setattr(where, name, virtual)
         yield

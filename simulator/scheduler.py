@@ -73,7 +73,7 @@ class Scheduler:
         """More steps than these are a fault."""
         self.trace = 0
         """A number that depends on all steps so far."""
-        self.after_step: Callable[[], None] = lambda: None
+        self.after_step: Callable[[], None] | None = None
         self.fault: BaseException | None = None
         """What ended a task that no task handles: the simulation has failed."""
         self.until_interruption = _LOCKS_A_INTERRUPTION
@@ -84,13 +84,10 @@ class Scheduler:
         self._hub = greenlet.getcurrent()
         self.outside = Process(self, "outside")
         """The process of what belongs to no node."""
+        self.process = self.outside
+        """The process that runs: that of `current`, or `outside`."""
 
     # for tasks
-
-    @property
-    def process(self) -> Process:
-        """The process that runs."""
-        return self.outside if self.current is None else self.current.process
 
     def park(self, deadline_ns: int | None = None) -> bool:
         """Wait until the task is woken, or the deadline; returns whether it was woken. Raises Killed."""
@@ -183,13 +180,13 @@ class Scheduler:
         task.token += 1
         if task in self._ready:
             self._ready.remove(task)
-        before, self.current = self.current, task
+        before, self.current, self.process = (self.current, self.process), task, task.process
         try:
             if task.greenlet and not task.greenlet.dead:
                 task.greenlet.parent = greenlet.getcurrent()
                 task.greenlet.throw(Killed)
         finally:
-            self.current = before
+            self.current, self.process = before
 
     def suspend(self, process: Process) -> None:
         """Stop a process as SIGSTOP does."""
@@ -204,7 +201,7 @@ class Scheduler:
     def run(self, until_ns: int) -> None:
         """Run up to a time; raises what ended a task."""
         self._hub = greenlet.getcurrent()
-        ready, timers, randrange = self._ready, self._timers, self.chance.randrange
+        ready, timers, randrange, outside = self._ready, self._timers, self.chance.randrange, self.outside
         while True:
             while ready:
                 at = randrange(len(ready)) if len(ready) > 1 else 0
@@ -216,16 +213,17 @@ class Scheduler:
                 if process.frozen:
                     process.held.append(task)
                     continue
-                self.current = task
+                self.current, self.process = task, process
                 task.greenlet.switch()
-                self.current = None
+                self.current, self.process = None, outside
                 self.steps += 1
                 self.trace = hash((self.trace, self.now_ns, task.number))
                 if self.fault is not None:
                     raise self.fault
                 if self.steps > self.most_steps:  # here, since those that wake each other never let the time go on
                     raise AssertionError(f"{self.steps} steps: tasks keep each other busy")
-                self.after_step()
+                if self.after_step is not None:
+                    self.after_step()
                 ready = self._ready
             if not timers or timers[0][0] > until_ns:
                 self.now_ns = max(self.now_ns, until_ns)
@@ -234,7 +232,8 @@ class Scheduler:
             self.now_ns = max(self.now_ns, due_ns)
             if action is not None:
                 action()
-                self.after_step()
+                if self.after_step is not None:
+                    self.after_step()
             elif waiting is not None and waiting.is_parked and waiting.token == token:
                 waiting.is_parked = False
                 self._ready.append(waiting)
@@ -251,16 +250,21 @@ class Scheduler:
         return WALL_START_NS + self.now_ns + self.process.skew_ns
 
 
-class _Current:
-    scheduler: Scheduler | None = None
+class Running:
+    """Has the scheduler of the running simulation, for what is asked too often to call `active`."""
+
+    scheduler: Scheduler
 
 
 def active() -> Scheduler:
     """The scheduler of the running simulation."""
-    assert _Current.scheduler is not None, "no simulation runs"
-    return _Current.scheduler
+    assert hasattr(Running, "scheduler"), "no simulation runs"
+    return Running.scheduler
 
 
 def activate(scheduler: Scheduler | None) -> None:
     """Make a scheduler the one that virtual threads, clocks and files use."""
-    _Current.scheduler = scheduler
+    if scheduler is not None:
+        Running.scheduler = scheduler
+    elif hasattr(Running, "scheduler"):
+        del Running.scheduler

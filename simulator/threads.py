@@ -9,7 +9,7 @@ from concurrent.futures import Future as RealFuture
 from queue import Empty
 from typing import Any
 
-from simulator.scheduler import SECOND, Task, active
+from simulator.scheduler import SECOND, Running, Task, active
 
 TIMEOUT_MAX = threading.TIMEOUT_MAX
 
@@ -19,7 +19,7 @@ def _wake_first(waiting: deque[Task]) -> bool:
     while waiting:
         task = waiting.popleft()
         if task.is_parked:
-            active().wake(task)
+            Running.scheduler.wake(task)
             return True
     return False
 
@@ -30,7 +30,7 @@ def _forget(waiting: deque[Task], task: Task) -> None:
 
 
 def _deadline(timeout: float | None) -> int | None:
-    return None if timeout is None or timeout < 0 else active().now_ns + round(timeout * SECOND)
+    return None if timeout is None or timeout < 0 else Running.scheduler.now_ns + round(timeout * SECOND)
 
 
 class Lock:
@@ -43,7 +43,7 @@ class Lock:
         self._waiting: deque[Task] = deque()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        scheduler = active()
+        scheduler = Running.scheduler
         scheduler.until_interruption -= 1
         if scheduler.until_interruption <= 0:
             scheduler.interrupt()
@@ -75,11 +75,12 @@ class Lock:
     def locked(self) -> bool:
         return self._owner is not None
 
-    def __enter__(self) -> bool:
-        return self.acquire()
+    __enter__ = acquire
 
     def __exit__(self, *_: object) -> None:
-        self.release()
+        self._owner = None
+        if self._waiting:
+            _wake_first(self._waiting)
 
 
 class RLock(Lock):
@@ -93,7 +94,7 @@ class RLock(Lock):
         self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        scheduler = active()
+        scheduler = Running.scheduler
         if self._count and self._owner is (scheduler.current or self):
             self._count += 1
             return True
@@ -117,7 +118,12 @@ class RLock(Lock):
     __enter__ = acquire
 
     def __exit__(self, *_: object) -> None:
-        self.release()
+        self._count -= 1
+        if self._count <= 0:
+            self._count = 0
+            self._owner = None
+            if self._waiting:
+                _wake_first(self._waiting)
 
     def release_all(self) -> int:
         count, self._count = self._count, 1
@@ -129,57 +135,45 @@ class RLock(Lock):
         self._count = count
 
 
-class Condition:
-    """A condition over a lock."""
+class Condition(RLock):
+    """A condition, and its lock, which a thread may take again."""
 
-    def __init__(self, lock: Lock | None = None) -> None:
-        self._lock = lock or RLock()
-        self._waiting: deque[Task] = deque()
-        self.acquire, self.release = self._lock.acquire, self._lock.release
+    __slots__ = ("_waiting_for",)
 
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting_for: deque[Task] = deque()
 
     def wait(self, timeout: float | None = None) -> bool:
-        scheduler = active()
+        scheduler = Running.scheduler
         me = scheduler.current
         assert me is not None, "only a task can wait"
         if timeout is not None and timeout <= 0:
             return False
-        lock = self._lock
-        count = 0
-        if isinstance(lock, RLock):
-            count = lock.release_all()
-        else:
-            lock.release()
-        self._waiting.append(me)
+        count = self.release_all()
+        self._waiting_for.append(me)
         woken = scheduler.park(_deadline(timeout))
         if not woken:
-            _forget(self._waiting, me)
-        if isinstance(lock, RLock):
-            lock.take_back(count or 1)
-        else:
-            lock.acquire()
+            _forget(self._waiting_for, me)
+        self.take_back(count or 1)
         return woken
 
     def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
         deadline_ns = _deadline(timeout)
         while not (result := predicate()):
-            left = None if deadline_ns is None else (deadline_ns - active().now_ns) / SECOND
+            left = None if deadline_ns is None else (deadline_ns - Running.scheduler.now_ns) / SECOND
             if left is not None and left <= 0:
                 break
             self.wait(left)
         return result
 
     def notify(self, n: int = 1) -> None:
-        while n > 0 and _wake_first(self._waiting):
+        while n > 0 and _wake_first(self._waiting_for):
             n -= 1
 
     def notify_all(self) -> None:
-        self.notify(len(self._waiting))
+        if self._waiting_for:
+            self.notify(len(self._waiting_for))
 
 
 class Event:

@@ -21,9 +21,9 @@ from kraftlake.protocol.node_error import NodeError
 from kraftlake.protocol.quorum_client import QuorumClient, QuorumPosition
 from kraftlake.records.batch import encode_batch
 from tests.kafka_node import KafkaNode
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 120.0  # seconds until something is called stuck
 
 
 class Follower:

@@ -11,6 +11,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tests.waiting import PATIENCE
+
 _DRAWN = """
 const done = arguments[arguments.length - 1];
 requestAnimationFrame(() => requestAnimationFrame(() => done(null)));
@@ -26,7 +28,7 @@ class Opened:
         browser.get_log("browser")
         browser.get_log("performance")
         browser.get(f"file://{file}{link}")
-        WebDriverWait(browser, 20).until(lambda one: one.execute_script("return !!window.clusterPage"))
+        WebDriverWait(browser, PATIENCE).until(lambda one: one.execute_script("return !!window.clusterPage"))
         self.drawn()
 
     def drawn(self) -> None:

@@ -25,6 +25,7 @@ from kraftlake.runtime.errors import ImportConflictError, LakeError
 from tests.protocol.fake_nodes import CLUSTER_ID
 from tests.protocol.observer.fake_quorum import FakeQuorum
 from tests.protocol.observer.model_quorum import ModelQuorum
+from tests.waiting import PATIENCE
 
 NO_PATIENCE = RetryPolicy(wait=lambda _: None, limit=0.0)
 
@@ -60,7 +61,7 @@ def snapshot(quorum: FakeQuorum, tmp_path: Path, at: int, *, keeps_log: bool = F
 
 @contextmanager
 def follower_of(quorum: FakeQuorum, lake: Path, clock: ManualClock) -> Iterator[QuorumFollower]:
-    with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer:
+    with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=PATIENCE)) as observer:
         yield QuorumFollower(observer, lake, name="the quorum", clock=clock)
 
 
@@ -191,7 +192,7 @@ def test_a_quorum_that_deletes_its_log_again_and_again_is_given_up(
 
     monkeypatch.setattr(QuorumObserver, "fetch", deleted)
     with (
-        QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer,
+        QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=PATIENCE)) as observer,
         pytest.raises(NodeError, match="the quorum has deleted what was being copied"),
     ):
         mirror_quorum(
@@ -212,13 +213,13 @@ def test_a_snapshot_that_is_gone_is_asked_for_once_and_the_copy_begins_again(
         pauses.append(seconds)
         quorum.snapshot_error = ErrorCode.NONE
 
-    with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer:
+    with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=PATIENCE)) as observer:
         copy = mirror_quorum(observer, tmp_path, name="the quorum", patience=RetryPolicy(wait=wait))
     assert (len(pauses), copy.start_offset) == (1, quorum.model.log_start_offset)
     quorum.snapshot_error = ErrorCode.SNAPSHOT_NOT_FOUND
     (tmp_path / "lost").mkdir()
     with (
-        QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer,
+        QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=PATIENCE)) as observer,
         pytest.raises(NodeError, match=r"^the quorum has deleted what was being copied: \S+ has deleted the snapshot"),
     ):
         mirror_quorum(observer, tmp_path / "lost", name="the quorum", patience=RetryPolicy(wait=lambda _: None))
@@ -376,7 +377,7 @@ class OnePause(threading.Event):
 
 def test_after_no_ops_alone_a_follower_of_many_pauses(quorum: FakeQuorum, tmp_path: Path) -> None:
     stop, told = OnePause(), list[FollowStep]()
-    with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=2.0)) as observer:
+    with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=PATIENCE)) as observer:
         follower = QuorumFollower(
             observer, tmp_path / "lake", name="the quorum", clock=ManualClock(), quiet_pause=0.7
         )  # fmt: skip

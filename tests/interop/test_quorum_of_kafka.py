@@ -17,10 +17,9 @@ from kraftlake.kafka_files.node.quorum_state import ElectionState, read_election
 from kraftlake.replay.queries.quorum_report import QuorumReport, describe_quorum
 from kraftlake.replay.queries.source import LogSource
 from tests.kafka_node import KafkaNode, started_nodes
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.spark
-
-PATIENCE = 120.0  # seconds until something is called stuck
 
 
 def told_of(*nodes: KafkaNode) -> QuorumReport:

@@ -11,8 +11,7 @@ from kraftlake.runtime.clock import ManualClock, SystemClock
 from kraftlake.runtime.errors import QueueFullError
 from kraftlake.runtime.event_order import EventQueueClosedError
 from kraftlake.runtime.event_queue import EventQueue, FunctionEvent, KafkaEventQueue
-
-PATIENCE = 30
+from tests.waiting import PATIENCE
 
 
 def test_a_queue_without_a_thread_runs_ready_events_when_it_is_called() -> None:

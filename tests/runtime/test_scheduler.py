@@ -10,8 +10,7 @@ from structlog.testing import capture_logs
 from kraftlake.runtime.clock import ManualClock, SystemClock
 from kraftlake.runtime.event_queue import EventQueue, KafkaEventQueue
 from kraftlake.runtime.scheduler import Scheduler
-
-PATIENCE = 30
+from tests.waiting import PATIENCE
 
 
 class Turned:

@@ -265,7 +265,7 @@ def test_a_trim_takes_whole_files_behind_a_snapshot_and_nothing_else(tmp_path: P
 def test_offsets_before_the_start_name_the_first_available_one(tmp_path: Path) -> None:
     log = grown(tmp_path / "lake", 20)
     with_snapshot(log, 17)
-    lagging = log.tail(3, timeout=1)
+    lagging = log.tail(3, timeout=60)
     reader = MetadataLog.open(log.path)
     reading = reader.batches(0)
     start = upkeep(log).trim(17).new_start

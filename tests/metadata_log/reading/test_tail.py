@@ -42,7 +42,7 @@ def offsets(batches: list[RecordBatch]) -> list[int]:
 
 
 def test_what_is_there_comes_first_and_then_what_is_committed(log: MetadataLog) -> None:
-    with log.tail(7, timeout=5) as tailed:
+    with log.tail(7, timeout=60) as tailed:
         assert [next(tailed).base_offset for _ in range(7)] == [6, 8, 10, 12, 14, 16, 18]
         assert tailed.next_offset == 20
         log.append([data_batch(20), data_batch(21, 3)])
@@ -53,7 +53,7 @@ def test_what_is_there_comes_first_and_then_what_is_committed(log: MetadataLog) 
 
 
 def test_a_tail_begins_at_the_end_unless_told_otherwise(log: MetadataLog) -> None:
-    with log.tail(timeout=5) as tailed:
+    with log.tail(timeout=60) as tailed:
         log.append([data_batch(20)])
         assert next(tailed).base_offset == 20
     with log.tail(log.end_offset, timeout=0) as tailed:
@@ -74,7 +74,7 @@ def test_closing_from_another_thread_ends_the_wait(log: MetadataLog) -> None:
     reader = threading.Thread(target=lambda: found.extend(tailed))
     reader.start()
     tailed.close()
-    reader.join(30)
+    reader.join(120)
     assert not reader.is_alive()
     assert list(tailed) == []
 
@@ -96,7 +96,7 @@ def test_times_that_cannot_be_waited_for_are_refused(log: MetadataLog) -> None:
 
 
 def test_a_tail_goes_on_over_compaction_and_vacuum(log: MetadataLog) -> None:
-    with log.tail(0, timeout=5) as tailed:
+    with log.tail(0, timeout=60) as tailed:
         assert next(tailed).base_offset == 0
         log.append([data_batch(20)])
         table = DeltaTable(log.path / "log")
@@ -111,7 +111,7 @@ def test_a_tail_that_was_left_behind_by_a_clean_up_goes_on_at_the_checkpoint(
 ) -> None:
     monkeypatch.setattr(tail, "_CHECKED_EVERY", 0.003)
     policy = UpkeepPolicy(checkpoint_after=1, keep_commits=0)
-    with log.tail(20, timeout=5) as tailed:
+    with log.tail(20, timeout=60) as tailed:
         for offset in range(20, 30):
             log.append([data_batch(offset)])
         checkpoint_if_due(log.path / "log", UnsyncedDisk(), policy)
@@ -123,7 +123,7 @@ def test_a_tail_that_was_left_behind_by_a_clean_up_goes_on_at_the_checkpoint(
 
 
 def test_offsets_that_something_else_wrote_end_a_tail(log: MetadataLog) -> None:
-    with log.tail(20, timeout=5) as tailed:
+    with log.tail(20, timeout=60) as tailed:
         log.append([data_batch(20)])
         (path,) = (log.path / "log").glob(f"{20:020d}-*.parquet")
         path.write_bytes(b"")
@@ -166,7 +166,7 @@ def test_the_asyncio_form_gives_the_same_and_lets_others_run(log: MetadataLog) -
 
     async def read() -> list[RecordBatch]:
         found = []
-        async for batch in log.tail_async(4, timeout=30):
+        async for batch in log.tail_async(4, timeout=120):
             found.append(batch)
             if batch.last_offset == 29:
                 break
@@ -207,7 +207,7 @@ def test_the_asyncio_form_goes_on_behind_a_clean_up(log: MetadataLog, monkeypatc
     policy = UpkeepPolicy(checkpoint_after=1, keep_commits=0)
 
     async def read() -> list[int]:
-        tailed = log.tail_async(20, timeout=30)
+        tailed = log.tail_async(20, timeout=120)
         first = asyncio.ensure_future(anext(tailed))
         for offset in range(20, 25):
             log.append([data_batch(offset)])

@@ -16,8 +16,7 @@ from kraftlake.replica_manager.lifecycle.broker_lifecycle import BrokerLifecycle
 from kraftlake.replica_manager.lifecycle.broker_lifecycle_manager import BrokerLifecycleManager
 from kraftlake.runtime.clock import SystemClock
 from tests.replica_manager.lifecycle.test_broker_lifecycle import REGISTRATION, A
-
-PATIENCE = 60.0
+from tests.waiting import PATIENCE
 
 
 class Controller:

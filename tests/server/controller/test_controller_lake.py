@@ -15,8 +15,7 @@ from kraftlake.server.controller.controller_config import ControllerServerConfig
 from kraftlake.server.controller.controller_server import ControllerServer
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
 from tests.metadata_log.object_store import BUCKET
-
-PATIENCE = 60.0
+from tests.waiting import PATIENCE
 
 
 class Running:

@@ -53,7 +53,7 @@ class Besieged:
 
     def client(self, host: str = "127.0.0.1") -> LoginClient:
         """A client that has connected from an address on loopback, over TLS where the listener has it."""
-        plain = socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(host, 0))
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=120, source_address=(host, 0))
         if self.context is None:
             return LoginClient(self.port, connection=plain)
         return LoginClient(self.port, connection=self.context.wrap_socket(plain, server_hostname="127.0.0.1"))
@@ -63,7 +63,7 @@ class Besieged:
         begun = []
         for number in range(count):
             one = socket.create_connection(
-                ("127.0.0.1", self.port), timeout=30, source_address=(f"127.0.1.{number % 5 + 1}", 0)
+                ("127.0.0.1", self.port), timeout=120, source_address=(f"127.0.1.{number % 5 + 1}", 0)
             )
             one.sendall(b"\0\0\x10" if self.context is None else bytes.fromhex("160301010001"))
             begun.append(one)

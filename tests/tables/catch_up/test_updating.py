@@ -101,14 +101,14 @@ def test_following_takes_in_what_is_appended_until_it_is_stopped(tmp_path: Path,
     run.start()
     for last in (3500, LAST_OFFSET):
         with told:
-            assert told.wait_for(lambda due=log.end_offset - 1: offsets[-1:] == [due], timeout=60)
+            assert told.wait_for(lambda due=log.end_offset - 1: offsets[-1:] == [due], timeout=120)
         with pytest.raises(LakeError, match="another run writes events/"), hold_tables(lake, ["events"]):
             pass
         append_in(log, 3, batches_between(log.end_offset, last))
     with told:
-        assert told.wait_for(lambda: offsets[-1:] == [LAST_OFFSET], timeout=60)
+        assert told.wait_for(lambda: offsets[-1:] == [LAST_OFFSET], timeout=120)
     stop.set()
-    run.join(60)
+    run.join(120)
     assert results[0].rows["events"] == len(expected["events"])
     assert tables_of(lake) == expected
 

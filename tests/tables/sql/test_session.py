@@ -83,7 +83,7 @@ def test_an_endless_question_ends(question: str) -> None:
     assert refusal(question, seconds=0.3) == (
         "The question has no answer within 0.3 s: ask for less, or give it longer."
     )
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 120
 
 
 def test_a_huge_answer_is_cut_and_a_huge_value_is_refused() -> None:

@@ -31,8 +31,8 @@ from kraftlake.cli.output.logs import log_as_service
 from kraftlake.controller.replication import topics
 from kraftlake.server.requests.dispatcher import Dispatcher
 from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
+from tests.waiting import PATIENCE
 
-PATIENCE = 60.0
 FAULTS = {"request_failed", "connection_failed", "fault", "log_directory_failed"}
 """Events that no request may bring about."""
 

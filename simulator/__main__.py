@@ -25,6 +25,7 @@ def main() -> int:
     open_classes.install()
     ordered_maps.install()
 
+    from simulator.patching import modules_of_nodes
     from simulator.planted import PLANTED
     from simulator.planted_fault import CAUGHT_WITHIN
 
@@ -34,6 +35,7 @@ def main() -> int:
     if not asked.seeds and not asked.planted:
         parser.error("give a seed, or a planted fault, which has its own")
 
+    modules_of_nodes()  # all that the garbage collector need not look at later
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)  # little is garbage in cycles, and looking for it takes a tenth of the time
 

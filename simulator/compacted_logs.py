@@ -44,16 +44,29 @@ class Held:
 
 Records = dict[int, Held]
 """Records by offset."""
+_MOST_KNOWN = 2_000
+_known: dict[bytes, Records] = {}
 
 
 def records_of(batches: Iterable[LogBatch]) -> Records:
     """The records of batches."""
     found: Records = {}
     for batch in batches:
-        horizon = delete_horizon(header_at(batch.data))
-        for offset, _, key, value in records_in(batch):
-            content = repr((key, value)).encode()
-            found[offset] = Held(key or b"", crc32(content), value is None, horizon)
+        found.update(_records(bytes(batch.data), batch))
+    return found
+
+
+def _records(data: bytes, batch: LogBatch) -> Records:
+    """The records of a batch by its bytes, which all replicas have alike; they are decoded once."""
+    found = _known.get(data)
+    if found is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        horizon = delete_horizon(header_at(data))
+        found = _known[data] = {
+            offset: Held(key or b"", crc32(repr((key, value)).encode()), value is None, horizon)
+            for offset, _, key, value in records_in(batch)
+        }
     return found
 
 

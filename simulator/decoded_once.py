@@ -48,9 +48,9 @@ class DecodedOnce:
             return found
 
         def read_row_groups(parquet: Any, path: Location, groups: Sequence[int], schema: Any) -> Any:
-            key = (id(parquet), tuple(groups), tuple(schema.names))
             if id(parquet) not in self._kept:
                 return read(parquet, path, groups, schema)
+            key = (id(parquet), tuple(groups), tuple(schema.names))
             found = self._rows.get(key)
             if found is None:
                 found = self._rows.setdefault(key, read(parquet, path, groups, schema))

@@ -23,6 +23,8 @@ from importlib import import_module
 from random import Random
 from typing import Any
 
+from kio.serial import _serialize, writers
+
 from kraftlake.runtime.clock import SystemClock
 from simulator import threads
 from simulator.scheduler import SECOND, Running, active
@@ -111,12 +113,20 @@ _REPLACED: tuple[tuple[types.ModuleType, Mapping[str, Any]], ...] = (
 )  # fmt: skip
 
 
+def _as_it_is(value: int) -> int:
+    return value
+
+
 _ATTRIBUTES: tuple[tuple[Any, str, Any], ...] = (
     (uuid, "uuid4", _uuid4),
+    (writers, "uvarint", _as_it_is),
+    (_serialize, "uvarint", _as_it_is),
     (SystemClock, "nanoseconds", lambda _: Running.scheduler.monotonic_ns()),
     (SystemClock, "milliseconds", lambda _: Running.scheduler.time_ns() // 1_000_000),
 )
-"""What is replaced where it is defined: functions import `uuid4` when they are called, and clocks are read often."""
+"""What is replaced where it is defined: functions import `uuid4` when they are called, clocks are read often, and kio
+looks at the type and the size of each length that it writes.
+"""
 
 
 @cache
@@ -132,7 +142,7 @@ def _replacements() -> dict[int, tuple[Any, Any]]:
 
 
 @cache
-def _modules() -> tuple[types.ModuleType, ...]:
+def modules_of_nodes() -> tuple[types.ModuleType, ...]:
     """All modules of the rooms that a node consists of, imported."""
     import kraftlake
 
@@ -148,7 +158,7 @@ def _modules() -> tuple[types.ModuleType, ...]:
 def _functions() -> tuple[types.FunctionType, ...]:
     """The functions and methods of all modules."""
     found: list[types.FunctionType] = []
-    for module in _modules():
+    for module in modules_of_nodes():
         for value in list(vars(module).values()):
             if getattr(value, "__module__", None) != module.__name__:
                 continue
@@ -161,7 +171,7 @@ def _functions() -> tuple[types.FunctionType, ...]:
 
 def _namespaces() -> Iterator[dict[str, Any]]:
     """Of each module, and of each __init__ that attrs has made, which holds the factories of fields."""
-    modules = [vars(module) for module in _modules()]
+    modules = [vars(module) for module in modules_of_nodes()]
     yield from modules
     known = set(map(id, modules))
     for function in _functions():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final
 
 import attrs
@@ -109,6 +109,8 @@ class MessageScan:
 
     def end_of_tags(self, tagged: Mapping[int, _Plan], data: bytes, begin: int) -> int:
         """Return the position after the tagged fields at a position."""
+        if data[begin] == 0:  # nearly every message has none
+            return begin + 1
         count, position = self.tagged_fields(data, begin)
         end_of_count, unknown, begin_of_unknown = position, 0, position
         for _ in range(count):
@@ -141,6 +143,8 @@ class _Plan:
         self.kind = field.metadata.get("kafka_type", "")
         self.size = _SIZES.get(self.kind)
         self.limits = None if self.may_be_null else _LIMITS.get(self.kind)
+        self.known_size = None if self.is_array or self.entity is not None or self.limits is not None else self.size
+        """The size of the field in any message, None where it has to be read."""
 
     def end(self, data: bytes, position: int, scan: MessageScan, *, flexible: bool) -> int:
         """Return the position after the field."""
@@ -176,11 +180,19 @@ class _Plan:
         return position + max(length, 0)
 
 
-@lru_cache
-def _plans(message: Any) -> tuple[tuple[_Plan, ...], dict[int, _Plan]]:
-    """Return the fields of a message in order, and the tagged ones."""
+@cache
+def _plans(message: Any) -> tuple[tuple[_Plan | int, ...], dict[int, _Plan]]:
+    """Return the fields of a message in order, those of known size by the sum of their sizes, and the tagged ones."""
     plans = [(field.metadata.get("tag"), _Plan(field)) for field in fields(message)]
-    return tuple(plan for tag, plan in plans if tag is None), {tag: plan for tag, plan in plans if tag is not None}
+    in_order: list[_Plan | int] = []
+    for plan in (plan for tag, plan in plans if tag is None):
+        if plan.known_size is None:
+            in_order.append(plan)
+        elif in_order and isinstance(in_order[-1], int):
+            in_order[-1] += plan.known_size
+        else:
+            in_order.append(plan.known_size)
+    return tuple(in_order), {tag: plan for tag, plan in plans if tag is not None}
 
 
 def end_of_message(message: Any, data: bytes, position: int, scan: MessageScan) -> int:
@@ -192,7 +204,7 @@ def end_of_message(message: Any, data: bytes, position: int, scan: MessageScan) 
     in_order, tagged = _plans(message)
     flexible = message.__flexible__
     for plan in in_order:
-        position = plan.end(data, position, scan, flexible=flexible)
+        position = position + plan if isinstance(plan, int) else plan.end(data, position, scan, flexible=flexible)
     if flexible:
         position = scan.end_of_tags(tagged, data, position)
     if position > len(data):

@@ -16,7 +16,6 @@ from kio.schema.envelope.v0.request import EnvelopeRequest
 from kio.schema.index import schema_name_map
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
-from kio.static.constants import EntityType
 
 from kraftlake.controller.access.scram import ScramUpsertion
 from kraftlake.controller.errors import ControllerApiError
@@ -34,7 +33,7 @@ from kraftlake.server.listener_security import ServerSasl
 from kraftlake.server.requests.dispatcher import Peer
 from kraftlake.server.requests.frame_buffer import LENGTH, FrameBuffer
 from kraftlake.server.requests.login_users import LoginUsers
-from kraftlake.server.requests.messages import UNREADABLE, encoded_request, entity, request_in, versions_of
+from kraftlake.server.requests.messages import UNREADABLE, encoded_request, request_in, response_type, versions_of
 from kraftlake.server.requests.sasl_authenticator import SaslServerAuthenticator
 from tests.fuzzing.target import Target
 
@@ -58,7 +57,7 @@ def response(data: bytes) -> None:
     if len(data) >= 2:
         name = APIS[data[0] % len(APIS)]
         versions = versions_of(name)
-        read_message(entity(name, versions[data[1] % len(versions)], EntityType.response), data[2:], 0)
+        read_message(response_type(name, versions[data[1] % len(versions)]), data[2:], 0)
 
 
 def responses() -> Iterable[bytes]:

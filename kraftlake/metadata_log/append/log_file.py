@@ -81,12 +81,15 @@ class LogEnd:
     @classmethod
     def of(cls, state: TableState) -> LogEnd:
         """Return the end of the log whose table is in this state."""
-        facts = state.transactions
-        end_offset = facts.get(END_OFFSET)
-        if end_offset is None:
-            end_offset = int(state.metadata.configuration[START_OFFSET])
+        facts, end_offset = state.transactions, end_offset_of(state)
         chained = CHAIN in facts and CHAIN_START in facts and facts.get(CHAIN_END) == end_offset
         return cls(end_offset=end_offset, epoch=facts.get(EPOCH, NO_EPOCH), chain=facts[CHAIN] if chained else None)
+
+
+def end_offset_of(state: TableState) -> int:
+    """Return the offset after the last one of the log whose table is in this state."""
+    end_offset = state.transactions.get(END_OFFSET)
+    return int(state.metadata.configuration[START_OFFSET]) if end_offset is None else end_offset
 
 
 @attrs.frozen(kw_only=True)

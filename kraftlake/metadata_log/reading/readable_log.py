@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.append.log_file import LogEnd
+from kraftlake.metadata_log.append.log_file import LogEnd, end_offset_of
 from kraftlake.metadata_log.chain import Chain, chain_base
 from kraftlake.metadata_log.delta_table.actions import Commit
 from kraftlake.metadata_log.delta_table.data_files import (
@@ -74,7 +74,7 @@ class ReadableLog:
     @property
     def end_offset(self) -> int:
         """The offset after the last one."""
-        return LogEnd.of(self._state).end_offset
+        return end_offset_of(self._state)
 
     @property
     def epoch(self) -> int:
@@ -124,7 +124,7 @@ class ReadableLog:
         before = self._state.version
         state = follow(self._state)
         if state is not self._state:
-            if LogEnd.of(state).end_offset < self.end_offset:
+            if end_offset_of(state) < self.end_offset:
                 raise ReplacedTableError(state.path, before)
             self._hold(state)
         return self._state.version - before

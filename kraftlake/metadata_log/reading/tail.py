@@ -40,6 +40,7 @@ class TailCursor:
         if offset > log.end_offset:
             raise OffsetError(f"Offset {offset} is past the end of {log.path}, which ends before {log.end_offset}.")
         self._log = log
+        self._table = log.path / LOG_TABLE
         self.next_offset = offset
         self._backlog: Iterator[RecordBatch] | None = None
         self._misses = 0
@@ -66,7 +67,7 @@ class TailCursor:
     def has_news(self) -> bool:
         """Whether `step` may return batches; looks for one file name."""
         behind = self._backlog is not None or self.next_offset < self._log.end_offset
-        if behind or is_there(commit_path(self._log.path / LOG_TABLE, self._log.version + 1)):
+        if behind or is_there(commit_path(self._table, self._log.version + 1)):
             return True
         return self._is_left_behind()
 
@@ -75,7 +76,7 @@ class TailCursor:
 
         Returns its new files, None without a version. Raises ReplacedTableError if another log has replaced this one.
         """
-        commit = read_commit(self._log.path / LOG_TABLE, self._log.version + 1)
+        commit = read_commit(self._table, self._log.version + 1)
         if commit is not None:
             self._log.apply(commit)
             return [add for add in commit.adds if add.data_change]
@@ -92,7 +93,7 @@ class TailCursor:
         """
         self._misses += 1
         if self._misses % self._patience == 0:
-            self._left_behind = is_left_behind(self._log.path / LOG_TABLE, self._log.version)
+            self._left_behind = is_left_behind(self._table, self._log.version)
         return self._left_behind
 
     def _read_added(self, added: list[AddFile]) -> list[RecordBatch]:
@@ -102,7 +103,7 @@ class TailCursor:
         if [(span.low, span.high, span.rows) for span in spans] != [(first, end - 1, end - first)]:
             return []
         try:
-            batches = list(from_rows(read_rows(log.path / LOG_TABLE / added[0].path, LOG_SCHEMA)))
+            batches = list(from_rows(read_rows(self._table / added[0].path, LOG_SCHEMA)))
         except DataFileGoneError:
             return []  # compacted and vacuumed since: the newest version has the rows elsewhere
         self._check(batches)

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any, Final
 
 from kio.schema.index import api_key_map
-from kio.static.constants import EntityType
 
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import REQUEST_HEADER
@@ -20,9 +19,9 @@ from kraftlake.server.requests.messages import (
     answered,
     api_of,
     encoded,
-    entity,
     of_version,
     request_in,
+    response_type,
     versions_of,
 )
 
@@ -72,7 +71,7 @@ def refusal(frame: bytes) -> bytes | None:
 
 def _api_versions(version: int, *, is_known: bool) -> Any:
     """Return the answer to ApiVersions; for an unknown version, the oldest answer with an error (KIP-511)."""
-    response = entity("api_versions", version, EntityType.response)
+    response = response_type("api_versions", version)
     module = import_module(response.__module__)
     offered = tuple(
         module.ApiVersion(api_key=key, min_version=versions_of(name)[0], max_version=versions_of(name)[-1])

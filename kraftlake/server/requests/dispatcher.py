@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 import attrs
-from kio.static.constants import EntityType
 
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.protocol.error_code import ErrorCode
@@ -27,9 +26,9 @@ from kraftlake.server.requests.messages import (
     UNREADABLE,
     api_of,
     encoded_answer,
-    entity,
     module_of,
     response_in,
+    response_type,
     scan_of,
     scanned_request_in,
     versions_of,
@@ -238,7 +237,7 @@ class Dispatcher:
             respond(None)
             return None
         body = scanned_request_in(frame, scan)
-        module = module_of(entity(name, version, EntityType.response))
+        module = module_of(response_type(name, version))
         held = self.held.share(len(frame) + scan.elements * _ELEMENT_BYTES)
 
         def answered(answer: bytes | None) -> None:

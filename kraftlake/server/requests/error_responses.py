@@ -14,10 +14,9 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import attrs
 from kio.schema.index import api_key_map
-from kio.static.constants import EntityType
 
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.server.requests.messages import AT_ONCE, entity
+from kraftlake.server.requests.messages import AT_ONCE, response_type
 
 _LISTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "produce": (("topic_data", "responses"), ("partition_data", "partition_responses")),
@@ -80,7 +79,7 @@ def error_response(asked: Any, error: ErrorCode, message: str | None = None, *, 
         return _of_users(asked, error, message)
     is_told_once = name == "fetch" and version >= _WITHOUT_PARTITIONS and not each_alone
     return _response(
-        entity(name, version, EntityType.response),
+        response_type(name, version),
         asked,
         () if is_told_once else _LISTS.get(name, ()),
         error,
@@ -92,7 +91,7 @@ def error_response(asked: Any, error: ErrorCode, message: str | None = None, *, 
 
 def _of_users(asked: Any, error: ErrorCode, message: str | None) -> Any:
     """Return the response to AlterUserScramCredentials: one error for each user, by name."""
-    kind = entity("alter_user_scram_credentials", asked.__version__, EntityType.response)
+    kind = response_type("alter_user_scram_credentials", asked.__version__)
     users = sorted({one.name for one in (*asked.deletions, *asked.upsertions)})
     (result,) = (field.element for field in _fields(kind) if field.name == "results")
     results = tuple(result(user=user, error_code=error, error_message=message) for user in users)

@@ -9,12 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from kio.static.constants import EntityType
-
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.dispatcher import Handler, Request
-from kraftlake.server.requests.messages import AT_ONCE, entity, of_version
+from kraftlake.server.requests.messages import AT_ONCE, of_version, response_type
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,7 +20,7 @@ R = TypeVar("R")
 
 def response_to(request: Request, **values: Any) -> Any:
     """Return a response of the request's version, with the values that this version has; nothing is throttled."""
-    kind = entity(request.name, request.version, EntityType.response)
+    kind = response_type(request.name, request.version)
     return of_version(kind, **{"throttle_time": AT_ONCE, "error_code": ErrorCode.NONE, **values})
 
 

@@ -80,7 +80,7 @@ def _body_of(frame: bytes) -> tuple[Any, int]:
     name = api_of(frame)
     if name is None or version not in versions_of(name):
         return None, position
-    request = entity(name, version, EntityType.request)
+    request = request_type(name, version)
     return request, _after_tags(frame, position) if request.__flexible__ else position
 
 
@@ -99,7 +99,7 @@ def encoded_answer(frame: bytes, response: Any) -> bytes:
 
 def _response_of(frame: bytes) -> Any:
     key, version, _, _ = REQUEST_HEADER.unpack_from(frame)
-    return entity(api_key_map[key], version, EntityType.response)
+    return response_type(api_key_map[key], version)
 
 
 @cache
@@ -110,8 +110,18 @@ def versions_of(name: str) -> range:
 
 
 @cache
-def entity(name: str, version: int, kind: EntityType) -> Any:
-    """kio's class of a request or a response."""
+def request_type(name: str, version: int) -> Any:
+    """kio's class of a request."""
+    return _entity(name, version, EntityType.request)
+
+
+@cache
+def response_type(name: str, version: int) -> Any:
+    """kio's class of a response."""
+    return _entity(name, version, EntityType.response)
+
+
+def _entity(name: str, version: int, kind: EntityType) -> Any:
     module, _, type_name = schema_name_map[name][version][kind].partition(":")  # type: ignore[index]
     return getattr(import_module(module), type_name)
 
@@ -124,7 +134,7 @@ def module_of(kind: Any) -> Any:
 
 def _after_tags(frame: bytes, position: int) -> int:
     """Return the end of a header; none of its tagged fields is known."""
-    return MessageScan().end_of_tags({}, frame, position)
+    return position + 1 if frame[position] == 0 else MessageScan().end_of_tags({}, frame, position)
 
 
 def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:

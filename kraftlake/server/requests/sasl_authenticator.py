@@ -11,7 +11,6 @@ from enum import Enum, auto
 from typing import Any, Final
 
 import attrs
-from kio.static.constants import EntityType
 from kio.static.primitive import i64Timedelta
 
 from kraftlake.protocol.error_code import ErrorCode
@@ -19,7 +18,7 @@ from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.server.listener_security import ServerSasl
 from kraftlake.server.requests.error_responses import error_response
 from kraftlake.server.requests.login_users import LoginUsers
-from kraftlake.server.requests.messages import UNREADABLE, api_of, encoded_answer, entity, of_version, request_in
+from kraftlake.server.requests.messages import UNREADABLE, api_of, encoded_answer, of_version, request_in, response_type
 from kraftlake.server.requests.sasl_login import Login, LoginRefusedError, Messages, login_messages
 
 HANDSHAKE: Final = "sasl_handshake"
@@ -197,7 +196,7 @@ class SaslServerAuthenticator:
 
 
 def _answer(frame: bytes, api: str, asked: Any, **values: Any) -> bytes:
-    return encoded_answer(frame, of_version(entity(api, asked.__version__, EntityType.response), **values))
+    return encoded_answer(frame, of_version(response_type(api, asked.__version__), **values))
 
 
 def _illegal(frame: bytes) -> bytes | None:

@@ -11,12 +11,20 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import attrs
-from kio.static.constants import EntityType
 
 from kraftlake.image.endpoint import VersionRange
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.quotas.request_throttle import RequestThrottle
-from kraftlake.server.requests.messages import AT_ONCE, CORRELATION, encoded, entity, module_of, of_version, versions_of
+from kraftlake.server.requests.messages import (
+    AT_ONCE,
+    CORRELATION,
+    encoded,
+    module_of,
+    of_version,
+    request_type,
+    response_type,
+    versions_of,
+)
 
 API_VERSIONS: Final = "api_versions"
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -52,7 +60,7 @@ class VersionsAnswers:
     def encoded(self, version: int, asked: Any, correlation: int, throttle: RequestThrottle | None = None) -> bytes:
         """Encode the answer to the request `asked`, which is None in an unknown version."""
         if asked is not None and not _names_software(asked):
-            response = entity(API_VERSIONS, version, EntityType.response)
+            response = response_type(API_VERSIONS, version)
             answer = of_version(response, error_code=ErrorCode.INVALID_REQUEST, api_keys=(), throttle_time=AT_ONCE)
             return _encoded(correlation, answer, throttle)
         if throttle is not None:
@@ -68,7 +76,7 @@ def _body(served: Served, features: NodeFeatures, version: int) -> bytes:
 
 def _answer(served: Served, features: NodeFeatures, version: int) -> Any:
     is_known = version in versions_of(API_VERSIONS)
-    response = entity(API_VERSIONS, version if is_known else 0, EntityType.response)
+    response = response_type(API_VERSIONS, version if is_known else 0)
     module = module_of(response)
     more: dict[str, Any] = {}
     if hasattr(module, "SupportedFeatureKey"):
@@ -97,7 +105,7 @@ def _answer(served: Served, features: NodeFeatures, version: int) -> Any:
 def _api_keys(kind: Any, served: Served, *, is_known: bool) -> tuple[Any, ...]:
     """The versions of each API in kio's class, those of ApiVersions alone for an unknown version of the request."""
     keys = {
-        int(entity(name, versions[0], EntityType.request).__api_key__): versions
+        int(request_type(name, versions[0]).__api_key__): versions
         for name, versions in served
         if is_known or name == API_VERSIONS
     }

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from kio.serial import entity_writer
-from kio.static.constants import EntityType
 from kio.static.primitive import i8, i32Timedelta
 
 from kraftlake.delta.configurations_delta import ConfigurationsDelta
@@ -18,7 +17,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.config_descriptions import with_own_configs
 from kraftlake.server.node_config import ListenerAddress
-from kraftlake.server.requests.messages import encoded_answer, entity, of_version, versions_of
+from kraftlake.server.requests.messages import encoded_answer, of_version, request_type, versions_of
 from kraftlake.settings.tables import BROKER_CONFIGS
 from tests.server.broker.test_refusals import framed, read
 
@@ -42,7 +41,7 @@ def image(**configs: dict[str, str]) -> ConfigurationsImage:
 
 
 def asked(version: int, *resources: tuple[int, str], names: tuple[str, ...] | None = None) -> bytes:
-    kind = entity("describe_configs", version, EntityType.request)
+    kind = request_type("describe_configs", version)
     module = __import__(kind.__module__, fromlist=["x"])
     made = of_version(
         kind, include_synonyms=True, include_documentation=True,

@@ -7,19 +7,18 @@ from typing import Any
 
 import pytest
 from kio.serial import entity_writer
-from kio.static.constants import EntityType
 
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.broker.coordinator_lists import list_coordinated
 from kraftlake.server.broker.refusals import is_of_any_broker
-from kraftlake.server.requests.messages import entity, of_version, versions_of
+from kraftlake.server.requests.messages import of_version, request_type, versions_of
 from tests.server.broker.test_refusals import framed, read
 
 TOPICS = {"list_groups": "__consumer_offsets", "list_transactions": "__transaction_state"}
 
 
 def asked(name: str, version: int) -> bytes:
-    kind: Any = entity(name, version, EntityType.request)
+    kind: Any = request_type(name, version)
     body = io.BytesIO()
     made = of_version(kind, states_filter=(), types_filter=(), state_filters=(), producer_id_filters=())
     entity_writer(kind)(body, made)

@@ -14,13 +14,12 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 from structlog.testing import capture_logs
 
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.dispatcher import Peer
-from kraftlake.server.requests.messages import entity, response_in
+from kraftlake.server.requests.messages import request_type, response_in
 from simulator.data_batches import batch
 from tests.server.broker.lake_cluster import PATIENCE, LakeCluster
 from tests.server.requests.test_dispatcher import frame_of
@@ -49,7 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeCluster]:
 
 
 def asked(cluster: LakeCluster, api: str, version: int, **fields: Any) -> Any:
-    request = frame_of(entity(api, version, EntityType.request)(**fields))
+    request = frame_of(request_type(api, version)(**fields))
     answers = SimpleQueue[bytes | None]()
     cluster.members[1].server.dispatcher.handle(request, PEER, answers.put)
     answer = answers.get(timeout=PATIENCE)

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from kio.static.constants import EntityType
 
 from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import Connection
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.server.requests.messages import entity, response_in
+from kraftlake.server.requests.messages import request_type, response_in
 from kraftlake.spark_jobs.java import find_java
 from tests.interop.jars import kafka_tools_jars
 from tests.kafka_node import started_node
@@ -49,7 +48,7 @@ def ours(folder: Path) -> Iterator[str]:
 
 def set_quotas(bootstrap: str) -> None:
     """Set the quotas of the client id `held` by a request to a broker."""
-    kind = entity("alter_client_quotas", 1, EntityType.request)
+    kind = request_type("alter_client_quotas", 1)
     module = import_module(kind.__module__)
     entry = module.EntryData(
         entity=(module.EntityData(entity_type="client-id", entity_name="held"),),

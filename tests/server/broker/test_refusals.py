@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
-from kio.static.constants import EntityType
 from kio.static.primitive import i8, i32, i32Timedelta
 
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.broker.broker_listener import UNREADABLE
 from kraftlake.server.broker.refusals import api_versions, changes_configs_of, is_of_any_broker, refusal
-from kraftlake.server.requests.messages import entity, of_version, versions_of
+from kraftlake.server.requests.messages import of_version, request_type, response_type, versions_of
 
 DATA = ("produce", "fetch", "list_offsets", "offset_for_leader_epoch", "delete_records")
 KEYS = {name: key for key, name in api_key_map.items()}
@@ -42,7 +41,7 @@ def framed(name: str, version: int, body: bytes, *, flexible: bool, correlation:
 
 def request(name: str, version: int, *, acks: int = 1) -> bytes:
     """A request for partitions 3 and 5 of one topic."""
-    kind = entity(name, version, EntityType.request)
+    kind = request_type(name, version)
     module = import_module(kind.__module__)
     topic_type, partition_type = (getattr(module, each) for each in TOPICS[name])
     partitions = tuple(
@@ -69,7 +68,7 @@ def request(name: str, version: int, *, acks: int = 1) -> bytes:
 
 
 def read(name: str, version: int, answer: bytes) -> Any:
-    kind = entity(name, version, EntityType.response)
+    kind = response_type(name, version)
     assert struct.unpack_from(">i", answer) == (9,)
     position = 4 + (kind.__flexible__ and name != "api_versions")
     response, size = entity_reader(kind)(answer, position)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
-from kio.static.constants import EntityType
 
 from kraftlake.image.endpoint import VersionRange
 from kraftlake.protocol.error_code import ErrorCode
@@ -19,7 +18,7 @@ from kraftlake.protocol.message_scan import MOST_ELEMENTS
 from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler, Peer, Request
-from kraftlake.server.requests.messages import entity, response_in
+from kraftlake.server.requests.messages import request_type, response_in, response_type
 from kraftlake.server.requests.versions_answers import NodeFeatures
 from tests.memory import peak_memory
 
@@ -38,7 +37,7 @@ def frame_of(request: Any, *, correlation: int = 7, version: int | None = None) 
 
 
 def api_versions(version: int = 4) -> bytes:
-    kind = entity("api_versions", version, EntityType.request)
+    kind = request_type("api_versions", version)
     names = {"client_software_name": "x", "client_software_version": "1"}
     return frame_of(kind(**names))
 
@@ -213,7 +212,7 @@ def told_versions(node: Node, version: int) -> Any:
     node.ask(api_versions(min(version, 4)) if version <= 4 else _newer(version))
     answer = node.answers[-1]
     assert answer is not None
-    kind = entity("api_versions", version if version <= 4 else 0, EntityType.response)
+    kind = response_type("api_versions", version if version <= 4 else 0)
     response, size = entity_reader(kind)(answer, 4)  # the header of this response has no tags
     assert size == len(answer) - 4
     return response
@@ -246,12 +245,12 @@ def test_a_client_that_takes_a_level_of_0_for_an_error_is_not_told_of_it() -> No
 
 @pytest.mark.parametrize("name", ["a b", "", "-a", "a\n"])
 def test_software_without_a_proper_name_is_told_nothing(name: str) -> None:
-    kind = entity("api_versions", 4, EntityType.request)
+    kind = request_type("api_versions", 4)
     node = Node()
     node.ask(frame_of(kind(client_software_name=name, client_software_version="1")))
     (answer,) = node.answers
     assert answer is not None
-    response, _ = entity_reader(entity("api_versions", 4, EntityType.response))(answer, 4)
+    response, _ = entity_reader(response_type("api_versions", 4))(answer, 4)
     assert response.error_code == ErrorCode.INVALID_REQUEST
     assert response.api_keys == ()
 

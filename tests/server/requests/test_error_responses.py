@@ -12,11 +12,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 from kio.schema.index import api_key_map
 from kio.serial import entity_writer
-from kio.static.constants import EntityType
 
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.error_responses import error_response
-from kraftlake.server.requests.messages import AT_ONCE, encoded, entity, response_in, versions_of
+from kraftlake.server.requests.messages import AT_ONCE, encoded, request_type, response_in, versions_of
 from tests.server.requests.test_dispatcher import frame_of
 
 NAMED = {
@@ -71,7 +70,7 @@ def parts(message: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "version"), ALL)
 def test_what_was_named_is_answered_with_the_error(name: str, version: int) -> None:
-    asked = made(entity(name, version, EntityType.request))
+    asked = made(request_type(name, version))
     response = error_response(asked, ErrorCode.REQUEST_TIMED_OUT, "why")
     frame = frame_of(asked)
     assert response_in(frame, encoded(7, response, flexible_header=response.__flexible__)) == response
@@ -97,7 +96,7 @@ ENTRIES = {
 
 @pytest.mark.parametrize(("name", "version"), [(name, one) for name in ENTRIES for one in versions_of(name)])
 def test_each_entry_is_answered_with_the_error(name: str, version: int) -> None:
-    asked = made(entity(name, version, EntityType.request))
+    asked = made(request_type(name, version))
     entries, answers = ENTRIES[name]
     asked = replace(asked, **{entries: getattr(asked, entries) * 2})
     response = error_response(asked, ErrorCode.SECURITY_DISABLED, "why")
@@ -110,7 +109,7 @@ def test_each_entry_is_answered_with_the_error(name: str, version: int) -> None:
 
 
 def test_each_user_of_changed_credentials_is_answered_once() -> None:
-    asked = made(entity("alter_user_scram_credentials", 0, EntityType.request))
+    asked = made(request_type("alter_user_scram_credentials", 0))
     deletions = (*asked.deletions, replace(asked.deletions[0], name="bar"))
     response = error_response(replace(asked, deletions=deletions), ErrorCode.REQUEST_TIMED_OUT, "why")
     assert response is not None
@@ -121,7 +120,7 @@ def test_each_user_of_changed_credentials_is_answered_once() -> None:
 
 @pytest.mark.parametrize("version", versions_of("create_delegation_token"))
 def test_a_token_that_is_not_created_has_no_times(version: int) -> None:
-    asked = made(entity("create_delegation_token", version, EntityType.request))
+    asked = made(request_type("create_delegation_token", version))
     response = error_response(asked, ErrorCode.NOT_CONTROLLER, "why")
     assert response is not None
     answer = encoded(7, response, flexible_header=response.__flexible__)
@@ -131,7 +130,7 @@ def test_a_token_that_is_not_created_has_no_times(version: int) -> None:
 
 
 def test_a_list_of_plain_numbers_is_answered_one_by_one() -> None:
-    kind = entity("list_partition_reassignments", 0, EntityType.request)
+    kind = request_type("list_partition_reassignments", 0)
     response = error_response(made(kind), ErrorCode.REQUEST_TIMED_OUT)
     assert response is not None
     assert [(one.name, [int(each.partition_index) for each in one.partitions]) for one in response.topics] == [
@@ -140,7 +139,7 @@ def test_a_list_of_plain_numbers_is_answered_one_by_one() -> None:
 
 
 def test_a_topic_without_a_name_is_told_in_versions_that_have_no_null() -> None:
-    kind = entity("metadata", 10, EntityType.request)
+    kind = request_type("metadata", 10)
     nameless = replace(made(kind).topics[0], name=None)
     response = error_response(replace(made(kind), topics=(nameless,)), ErrorCode.INVALID_REQUEST)
     assert response is not None
@@ -149,7 +148,7 @@ def test_a_topic_without_a_name_is_told_in_versions_that_have_no_null() -> None:
 
 
 def test_a_produce_that_wants_no_answer_gets_none() -> None:
-    kind = entity("produce", 9, EntityType.request)
+    kind = request_type("produce", 9)
     assert error_response(replace(made(kind), acks=0), ErrorCode.UNKNOWN_SERVER_ERROR) is None
 
 

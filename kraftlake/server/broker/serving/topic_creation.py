@@ -10,13 +10,12 @@ from importlib import import_module
 from threading import Lock
 from typing import Any, Final
 
-from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.broker.serving.forwarding import ForwardingManager
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import encoded_request, entity, versions_of
+from kraftlake.server.requests.messages import encoded_request, request_type, versions_of
 
 _DEFAULT: Final = -1
 """Leaves the number of partitions or the replication factor to the controller."""
@@ -50,7 +49,7 @@ class AutoTopicCreation:
 
     def _frame(self, names: list[str], client_id: str | None) -> bytes:
         """Return a request in the client's name, so that its quota of mutations counts."""
-        kind = entity("create_topics", versions_of("create_topics")[-1], EntityType.request)
+        kind = request_type("create_topics", versions_of("create_topics")[-1])
         module = import_module(kind.__module__)
         topics = tuple(
             module.CreatableTopic(

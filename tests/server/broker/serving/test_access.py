@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from kio.static.constants import EntityType
 
 from kraftlake.image.kafka_names import AclOperation, AclPermissionType, PatternType, ResourceType
 from kraftlake.protocol.error_code import ErrorCode
@@ -18,7 +17,7 @@ from kraftlake.records import metadata_records as r
 from kraftlake.server.broker.serving.access import AccessHandlers, TokenForwarding
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler, Peer, Request
-from kraftlake.server.requests.messages import entity, response_in
+from kraftlake.server.requests.messages import request_type, response_in
 from tests.publisher.updates import cluster, uuid_of
 from tests.server.broker.serving.test_config_changes import Context
 from tests.server.requests.test_dispatcher import frame_of
@@ -77,7 +76,7 @@ def asked(
     dispatcher = Dispatcher(
         {name: Handler(begin=begin) for name, begin in handlers.items()}, tell=lambda event, _: told.append(event)
     )
-    frame = frame_of(entity(api, version, EntityType.request)(**values))
+    frame = frame_of(request_type(api, version)(**values))
     dispatcher.handle(frame, peer, answers.append)
     assert not told
     assert len(answers) + len(passed) == 1

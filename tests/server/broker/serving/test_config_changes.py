@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 import pytest
-from kio.static.constants import EntityType
 from kio.static.primitive import i8
 
 from kraftlake.protocol.error_code import ErrorCode
@@ -17,7 +16,7 @@ from kraftlake.server.broker.serving.config_changes import ConfigChangesHandler
 from kraftlake.server.node_config import ListenerAddress
 from kraftlake.server.requests.authorization import Authorization
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import entity, response_in
+from kraftlake.server.requests.messages import request_type, response_in
 from tests.server.requests.test_dispatcher import Node, frame_of
 
 BROKER, SET, DELETE = 4, 0, 1
@@ -41,7 +40,7 @@ def refusal(
 ) -> Any:
     """The answer to a change of a config of brokers; None for one that is passed on to the controller."""
     api, version = by
-    kind = entity(api, version, EntityType.request)
+    kind = request_type(api, version)
     module = import_module(kind.__module__)
     more = {"config_operation": i8(operation)} if api.startswith("incremental") else {}
     config = module.AlterableConfig(name=name, value=value, **more)

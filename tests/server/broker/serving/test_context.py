@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
 from kraftlake.replica_manager.requests.fetch_contexts import FetchManager
@@ -19,7 +18,7 @@ from kraftlake.server.broker.serving.fetch import FetchHandler
 from kraftlake.server.broker.serving.offsets import OffsetsHandler
 from kraftlake.server.broker.serving.produce import ProduceHandler
 from kraftlake.server.requests.dispatcher import Request
-from kraftlake.server.requests.messages import entity, response_in
+from kraftlake.server.requests.messages import request_type, response_in
 from simulator.data_batches import batch
 from tests.server.requests.test_dispatcher import Node, frame_of
 
@@ -40,7 +39,7 @@ class Waiting:
 
 def asked(name: str, version: int, **fields: Any) -> bytes:
     """A request for partition 0 of a topic."""
-    kind = entity(name, version, EntityType.request)
+    kind = request_type(name, version)
     module = import_module(kind.__module__)
     if name == "produce":
         one = module.PartitionProduceData(index=0, records=Records(batch(b"a")))

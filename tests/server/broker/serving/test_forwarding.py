@@ -15,7 +15,6 @@ from kio.schema.create_topics.v7 import request as create_topics
 from kio.schema.envelope.v0 import request as envelope_request
 from kio.schema.envelope.v0.response import EnvelopeResponse
 from kio.serial import entity_writer
-from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta
 
 from kraftlake.protocol.error_code import ErrorCode
@@ -27,7 +26,7 @@ from kraftlake.server.broker.serving.forwarding import LONGEST_FORWARDED, Forwar
 from kraftlake.server.node_config import ListenerAddress
 from kraftlake.server.requests.dispatcher import Dispatcher, Handler, Peer
 from kraftlake.server.requests.listener_limits import ListenerLimits
-from kraftlake.server.requests.messages import UNREADABLE, entity, response_in
+from kraftlake.server.requests.messages import UNREADABLE, request_type, response_in
 from tests.server.broker.lake_cluster import PATIENCE, lake_cluster
 from tests.server.broker.serving.test_config_changes import Context
 from tests.server.requests.test_dispatcher import frame_of as request_frame_of
@@ -134,7 +133,7 @@ def told_of_changes(answer: Any) -> Any:
         with suppress(*UNREADABLE):  # a channel's thread goes on, too
             answered(answer)
 
-    kind = entity("incremental_alter_configs", 1, EntityType.request)
+    kind = request_type("incremental_alter_configs", 1)
     module = import_module(kind.__module__)
     resources = tuple(
         module.AlterConfigsResource(

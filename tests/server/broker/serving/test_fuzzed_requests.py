@@ -16,14 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.serial import entity_writer
-from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.protocol.node_client import REQUEST_HEADER
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Peer
-from kraftlake.server.requests.messages import entity, response_in, versions_of
+from kraftlake.server.requests.messages import request_type, response_in, versions_of
 from tests.memory import peak_memory
 from tests.server.broker.lake_cluster import LakeCluster, lake_cluster
 from tests.server.requests.test_dispatcher import frame_of
@@ -70,7 +69,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeCluster]:
 def frames(draw: st.DrawFn, names: tuple[str, ...]) -> bytes:
     """A request of any kind and version, as a rule with a few wrong bytes."""
     name = draw(st.sampled_from(names))
-    kind = entity(name, draw(st.sampled_from(versions_of(name))), EntityType.request)
+    kind = request_type(name, draw(st.sampled_from(versions_of(name))))
     made = io.BytesIO()
     entity_writer(kind)(made, draw(st.from_type(kind)))
     body = bytearray(made.getvalue())
@@ -156,7 +155,7 @@ def answer_of(server: Any, frame: bytes) -> Any:
 
 
 def test_thousands_of_topics_are_created_by_one_request(cluster: LakeCluster) -> None:
-    kind = entity("create_topics", 7, EntityType.request)
+    kind = request_type("create_topics", 7)
     module = import_module(kind.__module__)
     topics = tuple(
         module.CreatableTopic(name=f"{number:0240}", num_partitions=1, replication_factor=1, assignments=(), configs=())
@@ -169,7 +168,7 @@ def test_thousands_of_topics_are_created_by_one_request(cluster: LakeCluster) ->
 
 
 def test_a_fetch_of_20_000_partitions_is_answered(cluster: LakeCluster) -> None:
-    kind = entity("fetch", 12, EntityType.request)
+    kind = request_type("fetch", 12)
     module = import_module(kind.__module__)
     partitions = tuple(
         module.FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1) for number in range(20)

@@ -8,13 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
 from kraftlake.replica_manager.requests.delayed_answers import ProduceAnswer
 from kraftlake.server.broker.serving.context import ServingContext
 from kraftlake.server.broker.serving.produce import ProduceHandler
-from kraftlake.server.requests.messages import entity, versions_of
+from kraftlake.server.requests.messages import request_type, versions_of
 from simulator.data_batches import batch
 from tests.server.requests.test_dispatcher import Node, frame_of
 
@@ -23,7 +22,7 @@ NAMED = [version for version in versions_of("produce") if version < 13]
 
 def produce(version: int) -> bytes:
     """A request with a batch for a partition."""
-    kind = entity("produce", version, EntityType.request)
+    kind = request_type("produce", version)
     module = import_module(kind.__module__)
     one = module.PartitionProduceData(index=0, records=Records(batch(b"a")))
     topic = module.TopicProduceData(name="t", partition_data=(one,))

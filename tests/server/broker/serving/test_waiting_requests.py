@@ -15,13 +15,12 @@ from typing import Any
 
 import attrs
 import pytest
-from kio.static.constants import EntityType
 from kio.static.primitive import Records, i32Timedelta
 
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.varint import uvarint
 from kraftlake.server.requests.dispatcher import Dispatcher, Peer, Request
-from kraftlake.server.requests.messages import entity, response_in
+from kraftlake.server.requests.messages import request_type, response_in
 from simulator.data_batches import batch
 from tests.server.broker.lake_cluster import PATIENCE, LakeCluster, lake_cluster
 from tests.server.requests.test_dispatcher import frame_of
@@ -50,7 +49,7 @@ def dispatcher_of_the_leader(cluster: LakeCluster) -> Dispatcher:
 
 
 def produce() -> bytes:
-    kind = entity("produce", 9, EntityType.request)
+    kind = request_type("produce", 9)
     module = import_module(kind.__module__)
     partition = module.PartitionProduceData(index=0, records=Records(batch(b"x" * 900_000, times=(_now(),))))
     topic = module.TopicProduceData(name="t", partition_data=(partition,))
@@ -59,7 +58,7 @@ def produce() -> bytes:
 
 def fetch(*, version: int = 12, wait: float = 3600, offset: int = 0, ignored: int = 0) -> bytes:
     """A consumer's fetch with a field of `ignored` bytes that no version has."""
-    kind = entity("fetch", version, EntityType.request)
+    kind = request_type("fetch", version)
     module = import_module(kind.__module__)
     partition = module.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     topic = module.FetchTopic(topic="t", partitions=(partition,))

@@ -56,15 +56,10 @@ from tests.controller.controlled_cluster import ALL_FEATURES, CLUSTER_ID, incarn
 from tests.histories import uuid_of
 from tests.replay.loader.test_metadata_loader import Faults
 from tests.replica_manager.cluster import EndPoint
+from tests.waiting import PATIENCE
 
-PATIENCE = 60.0
-"""The longest wait of a test for an expected event, in seconds."""
-CONFIG = ReplicaManagerConfig(
-    replica_fetch_backoff_ms=20,
-    replica_fetch_wait_max_ms=100,
-    replica_lag_time_max_ms=1_000,
-    replica_high_watermark_checkpoint_interval_ms=20,
-)
+LONG_LAG = 3_600_000
+"""No pause of the machine takes a replica out of an ISR."""
 
 
 class WaitingEndPoint(EndPoint):
@@ -109,7 +104,7 @@ class LakeBroker:
         self.epoch = -1
         self.up = True
         context = BrokerContext(
-            broker_id=id_, config=CONFIG, clock=clock, log_manager=self.logs, metadata=view,
+            broker_id=id_, config=cluster.config, clock=clock, log_manager=self.logs, metadata=view,
             alter_partition_manager=BatchingAlterPartitionManager(
                 id_, lambda: self.epoch, cluster, self.scheduler.after
             ),
@@ -123,7 +118,7 @@ class LakeBroker:
             context, fetchers=self._fetcher, log_dir_fetchers=self._log_dir_fetcher, scheduler=self.scheduler
         )
         self.server = RequestServer(self.manager, self.delayed)
-        self.sessions = FetchManager(FetchSessionCache(clock, CONFIG.max_incremental_fetch_session_cache_slots))
+        self.sessions = FetchManager(FetchSessionCache(clock, cluster.config.max_incremental_fetch_session_cache_slots))
         self.told: SimpleQueue[MetadataImage] = SimpleQueue()
         publisher = BrokerMetadataPublisher(
             id_,
@@ -188,7 +183,9 @@ class LakeBroker:
         return self._thread(LogDirFetcher(fetcher_id, here, self.manager))
 
     def _thread(self, fetcher: ReplicaFetcher) -> ReplicaFetcherThread:
-        return ReplicaFetcherThread(fetcher, backoff_ms=CONFIG.replica_fetch_backoff_ms, fault_handler=self.faults)
+        return ReplicaFetcherThread(
+            fetcher, backoff_ms=self.cluster.config.replica_fetch_backoff_ms, fault_handler=self.faults
+        )
 
     def roles(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
         """The partitions that the broker leads and follows."""
@@ -214,8 +211,14 @@ class LakeBroker:
 class LakeCluster:
     """Brokers on the lake of a controller, and their channel to it."""
 
-    def __init__(self, lake: Path, controller: QuorumController) -> None:
+    def __init__(self, lake: Path, controller: QuorumController, replica_lag_time_max_ms: int = LONG_LAG) -> None:
         self.lake, self.controller = lake, controller
+        self.config = ReplicaManagerConfig(
+            replica_fetch_backoff_ms=20,
+            replica_fetch_wait_max_ms=100,
+            replica_lag_time_max_ms=replica_lag_time_max_ms,
+            replica_high_watermark_checkpoint_interval_ms=20,
+        )
         self.nodes: dict[int, LakeBroker] = {}
 
     def start(self, *ids: int) -> None:

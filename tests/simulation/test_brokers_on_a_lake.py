@@ -23,20 +23,22 @@ from kraftlake.replica_manager.requests.log_dir_moves import alter_replica_log_d
 from simulator.data_batches import batch
 from tests.at_least_one import at_least_one
 from tests.controller.controlled_cluster import CLUSTER_ID
-from tests.simulation.brokers_on_a_lake import PATIENCE, LakeCluster
+from tests.simulation.brokers_on_a_lake import LONG_LAG, LakeCluster
+from tests.waiting import PATIENCE
 
 FOO0, FOO1 = TopicPartition("foo", 0), TopicPartition("foo", 1)
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[LakeCluster]:
+def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LakeCluster]:
+    """Three brokers; a parameter is how long a replica may lag, in ms."""
     lake = tmp_path / "lake"
     bootstrap = BootstrapSnapshot(metadata=BootstrapMetadata.of(), timestamp=1_700_000_000_000)
     contents = Contents(snapshots=[(bootstrap, bootstrap.batches())])
     MetadataLog.create(lake, CLUSTER_ID, "controlled", contents=contents, durability="os")
     config = ControllerConfig(node_id=9, cluster_id=CLUSTER_ID, broker_session_timeout_ms=600_000)
     controller = QuorumController(MetadataLog.open(lake, durability="os"), config, claim_at_once=True)
-    made = LakeCluster(lake, controller)
+    made = LakeCluster(lake, controller, getattr(request, "param", LONG_LAG))
     try:
         made.start(1, 2, 3)
         yield made
@@ -90,6 +92,7 @@ def test_a_broker_that_leaves_hands_over_its_leadership_and_joins_again_later(cl
     assert logs[1].log_end_offset == 3
 
 
+@pytest.mark.parametrize("cluster", [1_000], indirect=True)
 def test_a_stopped_follower_is_removed_from_the_isr_by_its_leader(cluster: LakeCluster) -> None:
     create(cluster)
     cluster.nodes[3].manager.replica_fetchers.close()

@@ -9,6 +9,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -269,13 +270,15 @@ class _Phase:
         return self._provenance(last if end >= last else next(iter(self.log.batches(end, end))).last_offset)
 
     def _commit(self, done: Sequence[ShardDone], offset: int) -> dict[str, int]:
-        """Commit the files of a step, table by table; returns the numbers of rows."""
-        rows = {}
-        for table in self.tables:
+        """Commit the files of a step, each table by itself; returns the numbers of rows."""
+
+        def commit(table: LakeTable) -> tuple[str, int]:
             before = table.added_rows
             table.append_files([file for each in done for file in each.files.get(table.name, ())], offset)
-            rows[table.name] = table.added_rows - before
-        return rows
+            return table.name, table.added_rows - before
+
+        with ThreadPoolExecutor(len(self.tables)) as pool:  # each waits for the disk, for most of its time
+            return dict(pool.map(commit, self.tables))
 
     def _keep(self, done: Sequence[ShardDone], offset: int) -> tuple[StateFile, ...]:
         """Keep the states for the next step and run; none if records can't express one."""

@@ -7,6 +7,7 @@ there hold the tables until that process ends with the stream.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -89,7 +90,7 @@ class StreamSteps:
     _begun_end: int = attrs.field(init=False, default=0)
     _executors: set[str] = attrs.field(init=False, factory=set)
     _held: ExitStack | None = attrs.field(init=False, default=None)
-    _live: ExitStack | None = attrs.field(init=False, default=None)
+    _live: ExitStack = attrs.field(init=False, factory=ExitStack)
     _run: TableRun | None = attrs.field(init=False, default=None)
 
     def look(self) -> tuple[StreamResult, int]:
@@ -141,20 +142,17 @@ class StreamSteps:
     def _end_live(self) -> None:
         """Commit all rows that were made here, and leave the tables to the executors."""
         run, self._run = self._run, None
-        if run is None or self._live is None:
-            return
-        run.finish()
-        made = run.result()
-        self._live.close()
-        self._result = self._made.with_made(made.rows, made.snapshots, made.unwritable)
+        if run is not None:
+            run.finish()
+            made = run.result()
+            self._live.close()
+            self._result = self._made.with_made(made.rows, made.snapshots, made.unwritable)
 
     def let_go(self) -> None:
         """Leave the tables to other runs; what was not committed is lost."""
-        live, held = self._live, self._held
-        self._live = self._held = self._run = None
-        if live is not None:
-            with suppress(Exception):  # of a run that has failed
-                live.close()
+        held, self._held, self._run = self._held, None, None
+        with suppress(Exception):  # of a run that has failed
+            self._live.close()
         if held is not None:
             held.close()
 
@@ -167,9 +165,9 @@ class StreamSteps:
         with ExitStack() as held:
             held.enter_context(hold_tables(self.lake, names))
             covers = covered_by(LakeReader(log), writers)
-            for writer in writers:
-                writer.table(self.lake).create(log.table_id)
-            self._live, self._held = ExitStack(), held.pop_all()
+            with ThreadPoolExecutor(len(writers) or 1) as pool:  # each waits for the disk, for most of its time
+                list(pool.map(lambda writer: writer.table(self.lake).create(log.table_id), writers))
+            self._held = held.pop_all()
         base = min(-1 if offset is None else offset for offset in covers.values())
         self._result = self._result or StreamResult(
             lake=self.lake,
@@ -221,7 +219,6 @@ class StreamSteps:
     def _here(self, spark: SparkSession, last: int) -> tuple[int, int]:
         """Make the rows in this process; returns the numbers of topics and partitions after that."""
         if self._run is None:
-            assert self._live is not None, "it has begun"
             every_bytes = self.snapshot_every_bytes
             opened = unlocked_run(
                 self.job, self.lake, self.new_writers(), snapshot_every_bytes=every_bytes, on_progress=self.on_progress

@@ -68,8 +68,8 @@ def f():
 WITHOUT_SPARK = {
     "__init__": "the door",
     "class_archive": "the archive of classes of Spark's JVMs",
+    "executor_environment": "the variables that tasks bring along",
     "fold.__init__": "a docstring",
-    "interrupts": "what py4j says to the root logger and does to signals",
     "java": "finds the Java that Spark needs",
     "source_faults": "errors as Spark shows those of a Python data source",
     "source_options": "the options of Spark's source, in Spark's spelling",

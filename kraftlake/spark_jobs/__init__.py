@@ -12,19 +12,16 @@ from kraftlake.runtime.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from kraftlake.spark_jobs.data_source import KraftDataSource
-    from kraftlake.spark_jobs.derived_frames import state_frame, table_frame
+    from kraftlake.spark_jobs.derived_frames import counts_by_minute, state_frame, table_frame
     from kraftlake.spark_jobs.fold.build_snapshot import BuiltSnapshot, build_snapshot, run_snapshot
-    from kraftlake.spark_jobs.fold.image_frame import image_frame
-    from kraftlake.spark_jobs.fold.local_changes_frame import local_changes_frame
+    from kraftlake.spark_jobs.fold.topic_frames import image_frame, local_changes_frame
     from kraftlake.spark_jobs.image_steps import image_stream
     from kraftlake.spark_jobs.java import java_home
     from kraftlake.spark_jobs.many_lakes import LakeRun, LakesResult, run_lakes
-    from kraftlake.spark_jobs.metrics_frames import counts_by_minute
     from kraftlake.spark_jobs.replay_listener import ReplayListener, ReplayProgress
-    from kraftlake.spark_jobs.run_named_job import run_job
     from kraftlake.spark_jobs.session import spark_session
     from kraftlake.spark_jobs.stream_options import StreamOptions, StreamResult
-    from kraftlake.spark_jobs.table_stream import run_tables
+    from kraftlake.spark_jobs.table_stream import run_job, run_tables
     from kraftlake.spark_jobs.typed_read import read_records
 
 __all__ = [
@@ -65,13 +62,13 @@ _exported, __dir__ = lazy_door(
         "StreamOptions": "kraftlake.spark_jobs.stream_options",
         "StreamResult": "kraftlake.spark_jobs.stream_options",
         "build_snapshot": "kraftlake.spark_jobs.fold.build_snapshot",
-        "counts_by_minute": "kraftlake.spark_jobs.metrics_frames",
-        "image_frame": "kraftlake.spark_jobs.fold.image_frame",
+        "counts_by_minute": "kraftlake.spark_jobs.derived_frames",
+        "image_frame": "kraftlake.spark_jobs.fold.topic_frames",
         "image_stream": "kraftlake.spark_jobs.image_steps",
         "java_home": "kraftlake.spark_jobs.java",
-        "local_changes_frame": "kraftlake.spark_jobs.fold.local_changes_frame",
+        "local_changes_frame": "kraftlake.spark_jobs.fold.topic_frames",
         "read_records": "kraftlake.spark_jobs.typed_read",
-        "run_job": "kraftlake.spark_jobs.run_named_job",
+        "run_job": "kraftlake.spark_jobs.table_stream",
         "run_lakes": "kraftlake.spark_jobs.many_lakes",
         "run_snapshot": "kraftlake.spark_jobs.fold.build_snapshot",
         "run_tables": "kraftlake.spark_jobs.table_stream",

@@ -11,9 +11,9 @@ streams and reads: what reads and decodes records is imported where records are 
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
@@ -23,7 +23,10 @@ from kraftlake.spark_jobs.source_options import OFFSETS, OFFSETS_COLUMNS, Source
 from kraftlake.spark_jobs.spark_versions import arrow_schema
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from kraftlake.metadata_log.storage.location import Location
 
 if find_spec("pyarrow") is None:  # the next Python, which plans a stream, would end without telling Spark why
     raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
@@ -71,18 +74,34 @@ class KraftDataSource(DataSource):  # type: ignore[misc] # pyspark has no types 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A stream of the columns of `schema`. It raises its errors itself: Spark would lose those raised here."""
         if find_spec("pyspark.sql.streaming.datasource") is None:
-            from kraftlake.spark_jobs.lake_stream import UnboundedOffsets
+            from kraftlake.spark_jobs.lake_stream import LakeStream
 
-            return UnboundedOffsets(self._options)
-        if self._options.columns == OFFSETS:
-            from kraftlake.spark_jobs.log_stream import OffsetStream
+            return LakeStream(self._options, schema)
+        from kraftlake.spark_jobs.log_stream import LogStream
 
-            return OffsetStream(self._options)
-        from kraftlake.spark_jobs.record_stream import RecordStream
-
-        return RecordStream(self._options, schema)
+        return LogStream(self._options, schema)
 
     @in_one_sentence()
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """Raise the error that the source can't be written."""
         raise UsageError('format("kraft") only reads: `kraftlake import` and `kraftlake fork` make lakes')
+
+
+def registered(spark: SparkSession) -> SparkSession:
+    """The session, which knows the source, and whose process that plans it has the access to the lake's store."""
+    from pyspark.errors import AnalysisException
+
+    from kraftlake.spark_jobs.tasks import lend_access, live
+
+    lend_access(live(spark))
+    try:
+        spark.dataSource.register(KraftDataSource)
+    except AnalysisException as fault:  # Spark 4.0 refuses a source that it has found itself, in `pyspark_kraft`
+        if fault.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+    return spark
+
+
+def kraft_stream(spark: SparkSession, lake: Location, options: Mapping[str, Any]) -> DataFrame:
+    """A stream of a lake."""
+    return registered(spark).readStream.format(FORMAT).options(**options).load(str(lake))

@@ -1,7 +1,7 @@
 """The derived tables of a lake as Spark DataFrames, on a disk or in an object store.
 
-Delta's own reader reads a table on a disk; on Connect, whose server may lack Delta, Spark's Parquet reader does. For an
-object store Spark would need a client of Hadoop's, so there Python on the executors reads the tables' files.
+Spark's Parquet reader reads the files of a table on a disk, without Delta's jars. For an object store it would need a
+client of Hadoop's, so there Python on the executors reads them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.errors import CorruptDataError, LakeError, UsageError
 from kraftlake.runtime.moments import LogTime, Moment, moment_of
 from kraftlake.spark_jobs.spark_versions import arrow_schema
-from kraftlake.spark_jobs.tasks import called, is_remote, numbered_frame, parallelism
+from kraftlake.spark_jobs.tasks import called, numbered_frame, parallelism
 from kraftlake.tables.cluster_id import CLUSTER_ID_FIELD, cluster_id_of, has_cluster_id
 from kraftlake.tables.derived_tables import columns_of, derived_table
 from kraftlake.tables.history.rows_at import FROM, TO, rows_at
 from kraftlake.tables.history.state_at import PARTITIONS, covering, holding, schema_of
+from kraftlake.tables.metrics.cluster_counts import COUNTS
+from kraftlake.tables.metrics.cluster_metrics import CLUSTER_METRICS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,10 +58,7 @@ def table_frame(
         place = fixed_location(lakes)
         alone = called(spark, lambda: None if names_many(place) else derived_table(place, table))
         if alone is not None:
-            wanted = columns_of(table, _schema(alone), columns)
-            if isinstance(alone.path, Path) and not is_remote(spark):
-                return spark.read.format("delta").load(str(alone.path)).select(*wanted.names)
-            return _files_of(spark, alone, wanted)
+            return _files_of(spark, alone, columns_of(table, _schema(alone), columns))
         lakes = [place]
     places = [fixed_location(place) for place in lakes]
     found, states, ids = called(spark, lambda: _tables_at(places, table))
@@ -90,6 +89,34 @@ def state_frame(spark: SparkSession, lake: str | Path, when: Moment, table: str 
             f"{FROM} <= {offset} AND ({TO} > {offset} OR {TO} IS NULL)"
         )
     return files_frame(spark, files, partial(rows_at, offset=offset, schema=schema), schema)
+
+
+def counts_by_minute(spark: SparkSession, lake: str | Path) -> DataFrame:
+    """The counts at the end of each minute from the table's first to its last one, with the minutes without a change.
+
+    Columns: `minute` (timestamp, its beginning), then the counts as in the table and the sums of that minute's
+    elections. Rows without a time are left out. Raises LakeError if there is no such table.
+    """
+    last = ",\n".join(f"last_value({name}, true) OVER so_far AS {name}" for name in COUNTS)
+    changed = ",\n".join(f"max_by({name}, offset) AS {name}" for name in COUNTS)
+    return spark.sql(
+        f"""
+        WITH changed AS (
+          SELECT date_trunc('MINUTE', timestamp) AS minute, {changed},
+                 sum(unclean_leader_elections) AS unclean_leader_elections,
+                 sum(elr_leader_elections) AS elr_leader_elections
+          FROM {{rows}} WHERE timestamp IS NOT NULL GROUP BY 1),
+        minutes AS (
+          SELECT explode(sequence(min(minute), max(minute), INTERVAL 1 MINUTE)) AS minute FROM changed)
+        SELECT minute, {last},
+               coalesce(unclean_leader_elections, 0) AS unclean_leader_elections,
+               coalesce(elr_leader_elections, 0) AS elr_leader_elections
+        FROM minutes LEFT JOIN changed USING (minute)
+        WINDOW so_far AS (ORDER BY minute)
+        ORDER BY minute
+        """,  # noqa: S608 - names of columns
+        rows=table_frame(spark, lake, CLUSTER_METRICS.name),
+    )
 
 
 def _valid(

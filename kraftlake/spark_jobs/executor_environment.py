@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
+from typing import Final
 
 _KEYS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _PLACE: Final = (
@@ -20,28 +17,17 @@ _PLACE: Final = (
 )
 
 
-def lend_store_access(context: SparkContext) -> None:
-    """Send this process's access to the object store to the Python workers of executors.
-
-    The endpoint, the region and the keys of this process's environment go to them with the tasks, and not into Spark's
-    configuration, which web pages and event logs show. Variables that the session sets by `spark.executorEnv.…` stay,
-    and if it sets one of the keys, none of this process's keys is sent.
-    """
-    _lend(store_access(), context.environment)
-
-
 def store_access() -> dict[str, str]:
-    """The variables by which this process reaches an object store."""
+    """The variables by which this process reaches an object store: the endpoint, the region, the keys."""
     return {name: os.environ[name] for name in (*_PLACE, *_KEYS) if name in os.environ}
 
 
-def take_store_access(access: Mapping[str, str]) -> None:
-    """Set the access of another process, its `store_access`, to the store, except for variables set here."""
-    _lend(access, os.environ)
+def lend(access: Mapping[str, str], given: MutableMapping[str, str]) -> None:
+    """Add another process's `store_access` to an environment, whose own variables stay; keys are never mixed.
 
-
-def _lend(access: Mapping[str, str], given: MutableMapping[str, str]) -> None:
-    """Add access variables to an environment; keys of two origins are never mixed."""
+    A classic session lends it to the Python workers of executors with the tasks, and not by Spark's configuration,
+    which web pages and event logs show: `spark.executorEnv.…` has precedence.
+    """
     has_keys = any(name in given for name in _KEYS)
     for name, value in access.items():
         if name in _PLACE or not has_keys:

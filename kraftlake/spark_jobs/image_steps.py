@@ -19,7 +19,6 @@ from kraftlake.replay.loader.manifest import LoaderManifest, SnapshotManifest
 from kraftlake.replay.queries.changes import ChangeFold
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.reading.replay_base import first_image_offset
-from kraftlake.spark_jobs.registered import kraft_stream
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import EARLIEST, LOG
 from kraftlake.spark_jobs.stream_faults import as_exception
@@ -60,6 +59,8 @@ def image_stream(
     up to `max_records_per_trigger` records in a step. `.option("checkpointLocation", …)`, `.trigger(…)` and `.start()`
     are the caller's. Errors of the lake, of these options and of records fail the query in one sentence.
     """
+    from kraftlake.spark_jobs.data_source import kraft_stream
+
     place = fixed_location(lake)
     options = {"startingOffset": starting_offset, "maxRecordsPerTrigger": max_records_per_trigger}
     steps = kraft_stream(spark, place, {"columns": LOG, "showSecrets": True, **options})

@@ -175,11 +175,6 @@ def _reason(said: str) -> str:
     return (lines or ["it said nothing"])[0][:300]
 
 
-def delta_package() -> str:
-    """Delta's artifact for the installed Spark, as `--packages` takes it."""
-    return _with_delta(())[0]
-
-
 def _with_delta(extra_packages: Sequence[str]) -> list[str]:
     """The packages with Delta's artifact for this Spark, which Delta's own function knows."""
     from delta import configure_spark_with_delta_pip

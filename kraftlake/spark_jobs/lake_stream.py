@@ -1,26 +1,33 @@
 """Streams of the source `kraft` over a lake, in every release of Spark: Spark's offsets are the log's.
 
 Spark starts a Python of its own for each stream, to plan its steps. This module and `log_stream` import what that needs
-for a stream of offsets, which all jobs are, and nothing that decodes records: `record_stream` does.
+for a stream of offsets, which all jobs are; what decodes records is imported where records are asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pyarrow as pa
 import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.protocol.address import are_addresses
 from kraftlake.replay.reading.open_reader import LakeReader, open_reader
 from kraftlake.runtime.errors import LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.source_options import EARLIEST, LATEST, OFFSETS, SourceOptions
+from kraftlake.spark_jobs.spark_versions import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from kraftlake.tables.record_scan import RecordScan
 
 Position = dict[str, Any]
 """The position of a stream, as Spark keeps it: `offset`, the next one to read, and `log`, the id of the log."""
@@ -30,19 +37,23 @@ _OFFSETS: Final = pa.schema([pa.field(name, pa.int64(), nullable=False) for name
 
 
 class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no types here
-    """Positions in a lake's log; subclasses have the steps between them and their rows.
+    """The stream of Spark 4.0 and 4.1, which do not limit the size of a step: its offsets alone, and a step takes all.
+
+    Executors of a job divide a step themselves. Spark 4.2 has `LogStream`, whose positions and rows are the same.
 
     One process beside Spark's driver plans the steps for as long as the stream runs, and keeps the lake open; Spark
     copies the reader to tasks before that. An open lake follows compactions, and checks for a single file when nothing
     was appended.
     """
 
-    def __init__(self, asked: SourceOptions) -> None:
+    def __init__(self, asked: SourceOptions, schema: StructType) -> None:
         self._asked = asked
+        self._schema = schema
 
-    def _check(self) -> None:
-        """Raise UsageError for options that make no stream."""
-        self._asked.check_stream()
+    def _check_columns(self) -> None:
+        """Raise UsageError for columns that make no stream."""
+        if self._asked.columns != OFFSETS:
+            raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
 
     @in_one_sentence()
     def initialOffset(self) -> Position:  # noqa: N802 - Spark's name
@@ -52,9 +63,41 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
         self._checked(position)
         return position
 
+    @in_one_sentence()
+    def latestOffset(self) -> Position:  # noqa: N802
+        """The end of the log."""
+        self._log.refresh()
+        return self._position(self._log.end_offset)
+
+    @in_one_sentence()
+    def partitions(self, start: Position, end: Position) -> list[InputPartition]:
+        """The parts of a step, which after a restart may have been planned before it."""
+        first, last = self._checked(start), self._checked(end) - 1
+        if self._asked.columns == OFFSETS:
+            return [_Step(first, last)]
+        from kraftlake.replay.queries.source import LogSource
+        from kraftlake.spark_jobs.scan_parts import scan_parts
+        from kraftlake.tables.record_scan import parts_of
+
+        source = LogSource(LakeReader(self._log), SourceKind.LAKE, self._asked.path, self._log.cluster_id)
+        return scan_parts(attrs.evolve(self._scan(), log_id=self._log.table_id), parts_of(source, first, last))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of a part; of a step one row, its offsets."""
+        if isinstance(partition, _Step):
+            yield pa.RecordBatch.from_pylist([attrs.asdict(partition)], _OFFSETS)
+            return
+        from kraftlake.spark_jobs.scan_parts import read_scan
+
+        yield from read_scan(partition)
+
+    def _scan(self) -> RecordScan:
+        return self._asked.scan(arrow_schema(self._schema), 0, -1)
+
     @cached_property
     def _log(self) -> MetadataLog:
-        self._check()
+        self._asked.check_stream()
+        self._check_columns()
         path = self._asked.path
         if not are_addresses(path):
             reader, _ = open_reader(path)
@@ -86,38 +129,6 @@ class LakeStream(DataSourceStreamReader):  # type: ignore[misc] # pyspark has no
                 "another state of the log is in its place, or startingOffset is too high"
             )
         return offset
-
-
-class OffsetRows(LakeStream):
-    """Streams only the offsets of the steps: one row in each, for readers of the log itself."""
-
-    @in_one_sentence()
-    def partitions(self, start: Position, end: Position) -> list[InputPartition]:
-        """The step."""
-        return [_Step(self._checked(start), self._checked(end) - 1)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The row of a step."""
-        if isinstance(partition, _Step):
-            yield pa.RecordBatch.from_pylist([attrs.asdict(partition)], _OFFSETS)
-
-
-class UnboundedOffsets(OffsetRows):
-    """The stream of offsets in Spark 4.0 and 4.1, which do not limit the size of a step: a step takes all offsets.
-
-    It ignores `maxRecordsPerTrigger`; the executors of a job divide a step themselves.
-    """
-
-    def _check(self) -> None:
-        super()._check()
-        if self._asked.columns != OFFSETS:
-            raise UsageError(f'streams of format("kraft") need Spark 4.2, and this is {pyspark.__version__}')
-
-    @in_one_sentence()
-    def latestOffset(self) -> Position:  # noqa: N802 - Spark's name
-        """The end of the log."""
-        self._log.refresh()
-        return self._position(self._log.end_offset)
 
 
 @attrs.frozen

@@ -1,17 +1,22 @@
-"""The steps of the source `kraft` in Spark 4.2, which limits their size."""
+"""The streams of the source `kraft` in Spark 4.2, which limits the size of their steps."""
 
 from __future__ import annotations
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from kraftlake.spark_jobs.lake_stream import LakeStream, OffsetRows, Position
+from kraftlake.spark_jobs.lake_stream import LakeStream, Position
 from kraftlake.spark_jobs.source_faults import in_one_sentence
+from kraftlake.spark_jobs.source_options import OFFSETS
 
 
 class LogStream(LakeStream, SupportsTriggerAvailableNow):  # type: ignore[misc] # pyspark has no types here
-    """Steps of whole batches of a lake's log."""
+    """Steps of whole batches of a lake's log: their records, or their offsets alone."""
 
     _until: int | None = None
+
+    def _check_columns(self) -> None:
+        if self._asked.columns != OFFSETS:
+            self._scan()
 
     @in_one_sentence()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's names, as below
@@ -25,7 +30,9 @@ class LogStream(LakeStream, SupportsTriggerAvailableNow):  # type: ignore[misc] 
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     @in_one_sentence()
-    def latestOffset(self, start: Position, limit: ReadLimit) -> Position:  # noqa: N802
+    def latestOffset(  # type: ignore[override] # Spark 4.2 calls it so  # noqa: N802
+        self, start: Position, limit: ReadLimit
+    ) -> Position:
         """The end of the step that begins at `start`: the last whole batch within the limit, or the first one."""
         self._log.refresh()
         first = self._checked(start)
@@ -37,7 +44,3 @@ class LogStream(LakeStream, SupportsTriggerAvailableNow):  # type: ignore[misc] 
     def reportLatestOffset(self) -> Position:  # noqa: N802
         """The end of the log, for the progress of the query."""
         return self._position(self._log.end_offset)
-
-
-class OffsetStream(OffsetRows, LogStream):
-    """Streams only the offsets of such steps."""

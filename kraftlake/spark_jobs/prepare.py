@@ -57,8 +57,8 @@ def _run_jobs(lake: Path) -> None:
 
     from kraftlake.generate.lake import generate_lake
     from kraftlake.generate.plan import Plan
-    from kraftlake.spark_jobs.run_named_job import run_job
     from kraftlake.spark_jobs.session import spark_session
+    from kraftlake.spark_jobs.table_stream import run_job
     from kraftlake.spark_jobs.typed_read import read_records
 
     generate_lake(lake, Plan(topics=10, records=2_000))

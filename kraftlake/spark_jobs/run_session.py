@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import signal
+import threading
 import warnings
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kraftlake.runtime.extras import require
-from kraftlake.spark_jobs.interrupts import interrupt_handler_kept, silent_interrupts
 from kraftlake.spark_jobs.stream_faults import cause_of
 from kraftlake.spark_jobs.tasks import live, remote_session
 
@@ -69,3 +73,40 @@ def _stop(session: SparkSession) -> None:
     with warnings.catch_warnings(), suppress(Py4JError, ConnectionError):
         warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
         session.stop()
+
+
+@contextmanager
+def silent_interrupts() -> Iterator[None]:
+    """Keep py4j from logging tracebacks of an interrupted call, which it raises as well.
+
+    It logs by the root logger and by loggers of its own.
+    """
+    root, own = logging.getLogger(), logging.getLogger("py4j")
+    propagated = own.propagate
+    root.addFilter(_is_not_of_py4j)
+    own.propagate = False
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_not_of_py4j)
+        own.propagate = propagated
+
+
+@contextmanager
+def interrupt_handler_kept() -> Iterator[None]:
+    """Restore the handler that pyspark replaces when it starts a session.
+
+    pyspark's handler asks the JVM to cancel all jobs, by a second call within the interrupted one, which py4j can't do;
+    a run stops its stream and its session itself.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if in_main_thread and before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"

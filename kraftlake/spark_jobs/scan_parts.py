@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
@@ -9,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kraftlake.metadata_log.storage.object_path import is_object_uri
-from kraftlake.spark_jobs.executor_environment import store_access, take_store_access
+from kraftlake.spark_jobs.executor_environment import lend, store_access
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.tables.record_scan import RecordScan, read_part
 
@@ -35,7 +36,7 @@ def read_scan(part: InputPartition) -> Iterator[pa.RecordBatch]:
     """The records of a part, in offset order; none for the empty partition that Spark makes where there is no part."""
     if not isinstance(part, ScanPart):
         return
-    take_store_access(part.access)
+    lend(part.access, os.environ)
     with in_one_sentence():
         for table in read_part(part.scan):
             yield from table.to_batches()

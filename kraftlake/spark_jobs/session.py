@@ -9,10 +9,9 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from py4j.java_gateway import JavaClass
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -21,9 +20,9 @@ from pyspark.sql import SparkSession
 from kraftlake.runtime.errors import EnvironmentFaultError, UsageError
 from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.class_archive import archive_options
-from kraftlake.spark_jobs.jars import delta_package, spark_jars
+from kraftlake.spark_jobs.data_source import registered
+from kraftlake.spark_jobs.jars import spark_jars
 from kraftlake.spark_jobs.java import java_home
-from kraftlake.spark_jobs.registered import registered
 from kraftlake.spark_jobs.spark_home import spark_home
 from kraftlake.spark_jobs.stream_faults import first_words
 from kraftlake.spark_jobs.tasks import remote_session
@@ -56,9 +55,11 @@ _WORKERS = {"spark.python.daemon.module": WORKER_DAEMON}
 _NO_PAGE = {"spark.ui.enabled": "false"}
 # Spark listens on loopback only, and its web page is off.
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **_NO_PAGE}
-_OPTIONS = {
+_DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_OPTIONS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -80,7 +81,7 @@ def spark_session(
     With the `master` of a cluster on other machines (`spark://HOST:PORT`) the driver listens where they can reach it.
 
     Under spark-submit (and where a session is already active) the existing session is used, with the SQL options that
-    can still be set; its master and its jars stay those of its start.
+    can still be set; its master and its jars stay those of its start, with Delta Lake or without.
 
     The JVM's output is kept off this process's stderr; the error quotes it when the JVM does not start.
     `extra_packages` are Maven coordinates `group:name:version` beyond Delta's own. `long_lived` is for sessions that
@@ -101,7 +102,9 @@ def spark_session(
             return active
         if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started the JVM
             SparkContext._ensure_initialized()
-            options = _OPTIONS | _unless_given() | _jars_in_a_running_jvm(extra_packages)
+            jvm: Any = SparkContext._jvm
+            has_delta = isinstance(jvm.io.delta.tables.DeltaTable, JavaClass)
+            options = _OPTIONS | (_DELTA if has_delta else {}) | _unless_given()
         else:
             options = _launch_options(app_name, master, extra_packages, long_lived)
             if SparkContext._gateway is None:
@@ -123,6 +126,7 @@ def _launch_options(app_name: str, master: str, extra_packages: Sequence[str], l
     java_home()  # before the jars: where both are missing, Java is what to install first
     options = {
         **_OPTIONS,
+        **_DELTA,
         **(_LOOPBACK if _is_here(master) else _NO_PAGE),
         **_warehouse(),
         **_WORKERS,
@@ -161,25 +165,6 @@ def _is_here(master: str) -> bool:
 def _warehouse() -> dict[str, str]:
     """A folder in the cache for managed tables, which kraftlake lacks: Spark's default is the working directory."""
     return {"spark.sql.warehouse.dir": str(user_cache() / "warehouse")}
-
-
-def _jars_in_a_running_jvm(extra_packages: Sequence[str]) -> dict[str, str]:
-    """Add Delta's jars to a JVM that spark-submit started without `--packages`; returns the options for them."""
-    jvm = SparkContext._jvm
-    assert jvm is not None, "the gateway is there"
-    if isinstance(jvm.io.delta.tables.DeltaTable, JavaClass):
-        return {}
-    jars = spark_jars(extra_packages)
-    loader = jvm.Thread.currentThread().getContextClassLoader()
-    try:
-        for jar in jars:
-            loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
-    except Py4JError as fault:
-        raise EnvironmentFaultError(
-            f"this Spark has no Delta Lake: add `--packages {delta_package()}` to spark-submit"
-        ) from fault
-    given = SparkConf().get("spark.jars", "") or ""
-    return {"spark.jars": ",".join([*filter(None, given.split(",")), *map(str, jars)])}
 
 
 def _launch(options: dict[str, str]) -> None:

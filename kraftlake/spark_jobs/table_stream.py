@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -19,9 +20,11 @@ from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.source_options import OFFSETS
 from kraftlake.spark_jobs.stream_faults import server_gone, worded
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult, checked
-from kraftlake.spark_jobs.stream_steps import Notes, StreamSteps
+from kraftlake.spark_jobs.stream_steps import ExecutorSteps, Notes, StreamSteps
 from kraftlake.spark_jobs.tasks import called, configured, is_remote, telling_faults
+from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
 from kraftlake.tables.catch_up.table_run import Progress
+from kraftlake.tables.jobs import RECORDS, job_named
 from kraftlake.tables.table_writer import TableWriter
 
 if TYPE_CHECKING:
@@ -54,6 +57,50 @@ _SINCE_4_2: Final[dict[str, str | None]] = {
     )
 }
 """Spark's other way to write the files of a checkpoint, which starts two processes for one, and by default ten."""
+
+
+def run_job(
+    name: str,
+    lake: str | Location,
+    *,
+    options: StreamOptions | None = None,
+    snapshot_every_bytes: int | None = None,
+    spark: SparkSession | None = None,
+    on_progress: Progress | None = None,
+    listener: ReplayListener | None = None,
+) -> StreamResult:
+    """Update the tables of one of JOBS to the end of the lake's log, each from its own last offset.
+
+    `snapshot_every_bytes` is for jobs that write snapshots, Kafka's default unless it is given: a snapshot is written
+    after a step with which that many bytes of records have been added. `spark` None takes the active session, or starts
+    one (`spark_session`) if there is something to do, and stops it at the end. `on_progress` is called after each step
+    of the executors and each publication of the driver, `listener` after each micro-batch of the stream.
+
+    Raises UsageError for another name and for invalid options; LakeError where there is no lake, another run writes one
+    of the tables, or a table is not of this log or of another release; OffsetError where the log was trimmed past a
+    table; EnvironmentFaultError when Spark fails; and the errors of replaying a record, with its offset.
+    """
+    job = job_named(name)
+    snapshots = (snapshot_every_bytes or DEFAULT_SNAPSHOT_BYTES) if job.snapshots else None
+    place = fixed_location(lake)
+    by_executors: ExecutorSteps
+    if job is RECORDS:
+        from kraftlake.spark_jobs.records import record_steps
+
+        by_executors = partial(record_steps, place)
+    else:
+        from kraftlake.spark_jobs.shard_run import TableSteps
+
+        most = checked(options).max_records
+        by_executors = TableSteps(lake=place, names=job.tables, snapshot_every_bytes=snapshots, step_records=most)
+    steps = StreamSteps(
+        job=job.name,
+        lake=place,
+        new_writers=job.new_writers,
+        by_executors=by_executors,
+        snapshot_every_bytes=snapshots,
+    )
+    return run_stream(steps, options=options, spark=spark, on_progress=on_progress, listener=listener)
 
 
 def run_tables(
@@ -163,7 +210,7 @@ class _Run:
         return told or (self.begin, {})
 
     def _start(self, options: StreamOptions) -> StreamingQuery:
-        from kraftlake.spark_jobs.registered import kraft_stream
+        from kraftlake.spark_jobs.data_source import kraft_stream
         from kraftlake.spark_jobs.replay_listener import observed
 
         given: dict[str, Any] = {"columns": OFFSETS, "startingOffset": self.begin.first_offset}

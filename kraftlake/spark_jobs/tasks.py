@@ -17,7 +17,7 @@ from kraftlake.metadata_log.lakes import is_lake
 from kraftlake.metadata_log.storage.location import Location, lake_location
 from kraftlake.runtime import __version__
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, UsageError
-from kraftlake.spark_jobs.executor_environment import lend_store_access
+from kraftlake.spark_jobs.executor_environment import lend, store_access
 from kraftlake.spark_jobs.source_faults import in_one_sentence
 from kraftlake.spark_jobs.stream_faults import server_gone, worded
 from kraftlake.tables.shards.chunks import CHUNK_SCHEMA, Part
@@ -56,7 +56,7 @@ def remote_session() -> SparkSession | None:
 def lend_access(spark: SparkSession) -> None:
     """Send this process's access to object stores with the tasks; on Connect the server's own is used."""
     if not is_remote(spark):
-        lend_store_access(spark.sparkContext)
+        lend(store_access(), spark.sparkContext.environment)
 
 
 def parallelism(spark: SparkSession) -> int:

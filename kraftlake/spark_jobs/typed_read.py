@@ -42,8 +42,7 @@ def read_records(
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from kraftlake.spark_jobs.data_source import FORMAT
-    from kraftlake.spark_jobs.registered import registered
+    from kraftlake.spark_jobs.data_source import FORMAT, registered
 
     only = type_of(type)
     schema = _part_of(typed_schema(only), columns)

@@ -41,7 +41,7 @@ _OF_TASKS: Final = (
 _WHERE_INSTALLED: Final = (
     "pandas",  # which Arrow imports at its first conversion of a Python object
     "pyspark.sql.streaming.datasource",
-    "kraftlake.spark_jobs.record_stream",
+    "kraftlake.spark_jobs.log_stream",
 )
 
 

@@ -56,11 +56,11 @@ def test_the_executors_read_of_each_table_what_delta_reads(spark: SparkSession, 
     schema = _schema(state)
     paths = [lake / table / file.path for file in state.files.values()]
     read = files_frame(spark, paths, partial(_whole, schema), schema)
-    by_delta = table_frame(spark, lake, table)
+    by_delta = spark.read.format("delta").load(str(lake / table))
     assert read.schema == by_delta.schema
     assert rows_of(read.toArrow()) == rows_of(by_delta.toArrow())
     assert read.count() == DeltaTable(lake / table).to_pyarrow_table().num_rows
-    without_delta = disk_files_frame(spark, state, paths)
+    without_delta = table_frame(spark, lake, table)
     assert [(field.name, field.dataType) for field in without_delta.schema] == [
         (field.name, field.dataType) for field in by_delta.schema
     ]

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import pytest
 
-from kraftlake.spark_jobs.executor_environment import lend_store_access
+from kraftlake.spark_jobs.executor_environment import lend, store_access
 
 KEYS = {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
 PLACE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9000", "AWS_REGION": "here", "AWS_ALLOW_HTTP": "true"}
 
 
-class Context:
-    """As much of a SparkContext as has the environment of its executors' Python."""
-
-    def __init__(self, **environment: str) -> None:
-        self.environment = environment
-
-
-def lent(context: Context) -> dict[str, str]:
-    lend_store_access(cast("Any", context))
-    return context.environment
+def lent(environment: dict[str, str]) -> dict[str, str]:
+    lend(store_access(), environment)
+    return environment
 
 
 @pytest.fixture(autouse=True)
@@ -32,23 +23,23 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_what_reaches_the_store_goes_along_and_nothing_else() -> None:
-    assert lent(Context(PYTHONHASHSEED="0")) == KEYS | PLACE | {"PYTHONHASHSEED": "0"}
+    assert lent({"PYTHONHASHSEED": "0"}) == KEYS | PLACE | {"PYTHONHASHSEED": "0"}
 
 
 def test_what_the_session_was_told_stays(environment: pytest.MonkeyPatch) -> None:
     told = {"AWS_REGION": "there", "AWS_ENDPOINT": "http://inside:9000"}
-    assert lent(Context(**told)) == KEYS | PLACE | told
+    assert lent({**told}) == KEYS | PLACE | told
     environment.setenv("AWS_REGION", "elsewhere")
-    context = Context()
-    assert lent(context) == lent(context) == KEYS | PLACE | {"AWS_REGION": "elsewhere"}
+    given = dict[str, str]()
+    assert lent(given) == lent(given) == KEYS | PLACE | {"AWS_REGION": "elsewhere"}
 
 
 def test_keys_of_two_environments_are_never_mixed() -> None:
     told = {"AWS_ACCESS_KEY_ID": "theirs", "AWS_SECRET_ACCESS_KEY": "their secret"}
-    assert lent(Context(**told)) == PLACE | told
+    assert lent({**told}) == PLACE | told
 
 
 def test_without_keys_here_the_executors_use_their_own(environment: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         environment.delenv(name)
-    assert lent(Context()) == PLACE
+    assert lent({}) == PLACE

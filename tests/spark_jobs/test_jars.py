@@ -266,7 +266,7 @@ def test_a_delta_without_jars_for_this_spark_names_the_newest_that_has_them(
     monkeypatch.setattr(jars, "version", {"delta-spark": "4.4.9", "pyspark": "4.2.0"}.__getitem__)
     monkeypatch.setattr("importlib_metadata.version", lambda _: "4.4.9")
     monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", repository.url)
-    artifact = jars.delta_package().removesuffix("4.4.9")
+    artifact = jars._with_delta(())[0].removesuffix("4.4.9")
     for number in (2, 10, 4):
         repository.publish(f"{artifact}4.4.{number}")
     repository.publish(f"{artifact}4.5.0")

@@ -22,7 +22,7 @@ from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.records.rows import LOG_SCHEMA
 from kraftlake.spark_jobs import KraftDataSource
 from kraftlake.spark_jobs.lake_stream import Position
-from kraftlake.spark_jobs.record_stream import RecordStream
+from kraftlake.spark_jobs.log_stream import LogStream
 from kraftlake.spark_jobs.source_faults import KraftSourceError
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, batches_between, lake_of, sample_batches
 
@@ -37,21 +37,21 @@ def log(tmp_path: Path) -> MetadataLog:
     return lake_of(tmp_path / "lake", commits=3, last=3000)
 
 
-def stream_of(lake: Path | str, **options: Any) -> RecordStream:
+def stream_of(lake: Path | str, **options: Any) -> LogStream:
     source = KraftDataSource({"path": str(lake), **{name: str(value) for name, value in options.items()}})
-    return cast("RecordStream", source.streamReader(source.schema()))
+    return cast("LogStream", source.streamReader(source.schema()))
 
 
-def step(stream: RecordStream, start: Position) -> Position:
+def step(stream: LogStream, start: Position) -> Position:
     return stream.latestOffset(start, stream.getDefaultReadLimit())
 
 
-def rows_of(stream: RecordStream, start: Position, end: Position) -> pa.Table:
+def rows_of(stream: LogStream, start: Position, end: Position) -> pa.Table:
     parts: list[InputPartition] = pickle.loads(pickle.dumps(stream.partitions(start, end)))
     return pa.Table.from_batches([batch for part in parts for batch in stream.read(part)])
 
 
-def steps_of(stream: RecordStream) -> Iterator[tuple[Position, Position]]:
+def steps_of(stream: LogStream) -> Iterator[tuple[Position, Position]]:
     start = stream.initialOffset()
     while (end := step(stream, start)) != start:
         yield start, end
@@ -186,7 +186,7 @@ def test_a_log_that_is_shorter_than_its_checkpoint_is_refused(log: MetadataLog) 
         list(stream.read(part))
 
 
-REFUSED: list[tuple[Callable[[Path], RecordStream], str]] = [
+REFUSED: list[tuple[Callable[[Path], LogStream], str]] = [
     (lambda _: stream_of(SAMPLE), rf"streams lakes alone, and {SAMPLE} is none: `kraftlake import {SAMPLE} LAKE`"),
     (lambda lake: stream_of(lake, startOffset=1), "startOffset is an option of reads: a stream has startingOffset"),
     (
@@ -200,7 +200,7 @@ REFUSED: list[tuple[Callable[[Path], RecordStream], str]] = [
 
 @pytest.mark.parametrize(("asked", "reason"), REFUSED)
 def test_what_can_not_be_streamed_is_refused_whatever_spark_asks_first(
-    log: MetadataLog, asked: Callable[[Path], RecordStream], reason: str
+    log: MetadataLog, asked: Callable[[Path], LogStream], reason: str
 ) -> None:
     start = {"offset": 0, "log": "any"}
     for ask in (
@@ -230,8 +230,7 @@ def test_an_earlier_spark_reads_and_says_that_it_can_not_stream(
     log: MetadataLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
-    for module in ("log_stream", "record_stream"):
-        monkeypatch.delitem(sys.modules, f"kraftlake.spark_jobs.{module}")
+    monkeypatch.delitem(sys.modules, "kraftlake.spark_jobs.log_stream")
     monkeypatch.setattr("pyspark.__version__", "4.0.1")
     source = KraftDataSource({"path": str(log.path)})
     assert len(cast("Any", source.reader(source.schema())).partitions()) == 1

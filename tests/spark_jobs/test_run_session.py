@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JNetworkError
 
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError
-from kraftlake.spark_jobs.run_session import RunSession
+from kraftlake.spark_jobs.run_session import RunSession, interrupt_handler_kept, silent_interrupts
 from kraftlake.spark_jobs.stream_faults import cause_of
 
 ROOT = Path(__file__).parents[2]
@@ -78,3 +81,48 @@ def test_what_put_in_order_fails_with_hides_neither_an_interrupt_nor_what_the_jv
 def test_other_faults_of_a_run_stay_what_they_are() -> None:
     for fault in (LakeError("torn"), ValueError("odd"), FileNotFoundError(2, "No such file")):
         assert cause_of(fault) is fault
+
+
+def py4j_says(told: logging.Logger) -> None:
+    """As py4j does within a call: by the root logger, from a file of its own."""
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        source = compile(
+            "log.exception('KeyboardInterrupt while sending command.')", "/lib/py4j/java_gateway.py", "exec"
+        )
+        exec(source, {"log": told})
+
+
+def test_what_py4j_says_is_dropped_during_a_run_only(caplog: pytest.LogCaptureFixture) -> None:
+    root = logging.getLogger()
+    with silent_interrupts():
+        py4j_says(root)
+        logging.getLogger("py4j.clientserver").error("Broken pipe")
+        root.error("something else")
+    assert [record.message for record in caplog.records] == ["something else"]
+    py4j_says(root)
+    assert len(caplog.records) == 2
+
+
+def test_a_handler_that_was_replaced_is_put_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with interrupt_handler_kept():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_handlers_are_left_alone_in_other_threads() -> None:
+    faults: list[BaseException] = []
+
+    def in_a_thread() -> None:
+        try:
+            with interrupt_handler_kept():
+                pass
+        except BaseException as fault:
+            faults.append(fault)
+
+    thread = threading.Thread(target=in_a_thread)
+    thread.start()
+    thread.join()
+    assert not faults

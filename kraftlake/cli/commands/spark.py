@@ -20,7 +20,6 @@ from kraftlake.cli.output.theme import Style
 from kraftlake.cli.views.reports import show_lakes, show_run, show_snapshot
 from kraftlake.runtime.process_setup import configure_process
 from kraftlake.runtime.words import counted
-from kraftlake.spark_jobs.run_named_job import run_job
 from kraftlake.tables.jobs import JOBS, REPLAY, Job
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def _run(
     metrics: MetricsAddress | None,
     insecure_metrics: bool,
 ) -> None:
-    from kraftlake.spark_jobs import StreamOptions
+    from kraftlake.spark_jobs import StreamOptions, run_job
 
     address = metrics_at(metrics, insecure=insecure_metrics)
     if address is not None and not trigger.startswith(_INTERVAL_PREFIX):

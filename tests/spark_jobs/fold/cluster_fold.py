@@ -40,9 +40,9 @@ def main(spark: SparkSession, lake: str, gate: str, stage: str) -> dict[str, Any
         spark.range(1).count()
     with pytest.MonkeyPatch.context() as patch:
         if stage == "read":
-            patch.setattr(frames, "read_chunks", held(gate, frames.read_chunks))
+            patch.setattr(frames, "_read", held(gate, frames._read))
         if stage == "fold":
-            patch.setattr(frames, "result_of", held(gate, frames.result_of))
+            patch.setattr(frames, "_results", held(gate, frames._results))
         built = build_snapshot(spark, lake, shards=4)
         frame = local_changes_frame(spark, lake, built.offset - 5_000, built.offset, shards=4)
         rows = frame.groupBy("broker", "change").count().collect()

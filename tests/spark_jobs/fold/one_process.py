@@ -23,7 +23,7 @@ from kraftlake.replay.loader.image_columns import topics_from_arrow
 from kraftlake.replay.log.delta_chunk import ReplayState
 from kraftlake.replay.log.partition_changes import PartitionChanges
 from kraftlake.replay.reading.open_reader import LakeReader
-from kraftlake.spark_jobs.fold.local_changes_frame import changes_after
+from kraftlake.spark_jobs.fold.topic_frames import changes_after
 from kraftlake.tables.shards.chunks import Chunk, batch_of
 from kraftlake.tables.shards.faults import earliest
 from kraftlake.tables.shards.replayed import replayed

@@ -23,7 +23,7 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.replay.loader.fold import changes_between, image_at
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.runtime.errors import ReplayError
-from kraftlake.spark_jobs.fold.local_changes_frame import batches_of
+from kraftlake.spark_jobs.fold.topic_frames import batches_of
 from kraftlake.tables.local_changes.local_changes_table import SCHEMA
 from kraftlake.tables.shards import shard_plan as planning
 from kraftlake.tables.shards.shard_plan import plan_fold, provenance_at

@@ -1,4 +1,4 @@
-"""The local changes of all brokers in one metadata delta of any range of offsets, as a Spark DataFrame."""
+"""All partitions at any offset, and what any range of offsets means to all brokers, as Spark DataFrames."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from kraftlake.runtime.arguments import whole, whole_or_none
 from kraftlake.runtime.errors import OffsetError, UsageError
 from kraftlake.spark_jobs.fold.frames import rows_frame, sound_plan
 from kraftlake.spark_jobs.tasks import called
+from kraftlake.tables.image_partitions import partition_table
 from kraftlake.tables.local_changes.local_changes_columns import local_change_table
 from kraftlake.tables.local_changes.local_changes_table import SCHEMA
+from kraftlake.tables.partition_columns import PARTITION_SCHEMA
 from kraftlake.tables.shards.replayed import parts_of_step
 from kraftlake.tables.shards.shard_plan import provenance_at
 
@@ -33,6 +35,30 @@ if TYPE_CHECKING:
 
 _PARTITIONS_AT_ONCE = 50_000
 _ROWS_AT_ONCE = 20_000
+
+
+def image_frame(
+    spark: SparkSession,
+    lake: str | Path,
+    at_offset: int | None = None,
+    *,
+    shards: int | None = None,
+    from_snapshot: bool | None = None,
+) -> DataFrame:
+    """The partitions of the image at `at_offset` (the end of the log where None), a row each: PARTITION_SCHEMA.
+
+    The executors fold the log when the DataFrame is used, from the newest snapshot at or before that offset, without
+    a metadata transaction that is open there. Raises OffsetError for an offset without an image; the error of a record
+    is raised when the DataFrame is used.
+    """
+    place, at_offset = fixed_location(lake), whole_or_none(at_offset)
+    at = called(spark, lambda: MetadataLog.open(place).end_offset - 1) if at_offset is None else at_offset
+    plan = sound_plan(spark, place, at, shards=shards, from_snapshot=from_snapshot)
+
+    def partitions(replay: LogReplay, _: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        yield from partition_table(replay.store.topics()).to_batches(_PARTITIONS_AT_ONCE)
+
+    return rows_frame(spark, plan, partitions, PARTITION_SCHEMA)
 
 
 def local_changes_frame(

@@ -59,10 +59,12 @@ def here(words: list[str], ports: dict[str, str]) -> list[str]:
 @contextmanager
 def node(words: list[str]) -> Iterator[None]:
     """A process that a signal ends in order."""
-    with (Path.cwd() / f"{words[0]}.txt").open("ab") as told:
+    log = Path.cwd() / f"{words[0]}-{len([*Path.cwd().glob('*.txt')])}.txt"
+    with log.open("wb") as told:
         process = subprocess.Popen([sys.executable, "-m", "kraftlake", *words], stdout=told, stderr=told)
         try:
             yield
+            wait_for(lambda: log.stat().st_size, f"{words} says that it has started")
             assert process.poll() is None, f"{words} has ended"
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
@@ -82,9 +84,9 @@ def has_orders(bootstrap: str) -> bool:
     secure = parse_properties(SECURE.read_bytes()) if SECURE.exists() else {}
     admin = AdminClient({**secure, "bootstrap.servers": bootstrap, "log_level": 2})
     try:
-        topics = admin.list_topics(timeout=5).topics
+        topics = admin.list_topics(timeout=30).topics
         if "orders" not in topics:
-            admin.create_topics([NewTopic("orders", 6)])["orders"].result(timeout=5)
+            admin.create_topics([NewTopic("orders", 6)])["orders"].result(timeout=30)
     except KafkaException:
         return False
     return "orders" in topics

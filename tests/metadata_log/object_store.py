@@ -29,7 +29,7 @@ BUCKET = "lakes"
 CARELESS = "careless"
 """A bucket of LocalBucket in which a put-if-absent overwrites."""
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-_START_SECONDS = 60
+_START_SECONDS = 240
 _BUILD_SECONDS = 1_800  # three minutes on two idle cores, after a download of some hundred megabytes
 
 

@@ -13,9 +13,10 @@ from kraftlake.replica_manager.fetch.fetcher_thread import ReplicaFetcherThread
 from kraftlake.replica_manager.fetch.leader_end_point import LeaderUnreachableError
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from tests.replica_manager.cluster import Cluster
+from tests.waiting import PATIENCE
 
 FOO0 = TopicPartition("foo", 0)
-SOON = 20.0
+SOON = PATIENCE
 
 
 class Threads:

@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kraftlake.replica_manager.requests.purgatory import DelayedOperation, Purgatory
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.log import without_logs
+from tests.waiting import PATIENCE
 
-SOON = 20.0
+SOON = PATIENCE
 
 
 class Waiting(DelayedOperation):

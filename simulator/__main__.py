@@ -1,7 +1,8 @@
 """Runs histories of the whole cluster: `python -m simulator SEED [SEED …]`.
 
-`--hours 2` makes each two hours long, `--logs` shows what the nodes log, `--json` prints one line a history and nothing
-else. The process exits with 1 after a history that breaks an invariant.
+`--hours 2` makes each two hours long, `--dense` has half as many faults again in them, `--logs` shows what the nodes
+log, `--json` prints one line a history and nothing else. The process exits with 1 after a history that breaks an
+invariant.
 
 `--planted NAME` breaks the production code first, see `planted.py`. Without seeds, histories follow each other up to
 one that shows it: first the one that did when it was planted, then those of seeds 1 to 60.
@@ -57,7 +58,7 @@ def _failures(asked: argparse.Namespace, planted: str | None, seeds: Iterable[in
 
     named = {} if planted is None else {"planted": planted}
     for seed in seeds:
-        cluster = VirtualCluster(seed, verbose=not asked.json, logs=asked.logs)
+        cluster = VirtualCluster(seed, dense=asked.dense, verbose=not asked.json, logs=asked.logs)
         with plant(planted):
             try:
                 outcome, failure = cluster.run(hours), ""
@@ -74,6 +75,7 @@ def _asked() -> tuple[argparse.Namespace, argparse.ArgumentParser]:
     parser = argparse.ArgumentParser(prog="python -m simulator")
     parser.add_argument("seeds", nargs="*", type=_seeds, metavar="SEED", help="a number, or FIRST-LAST")
     parser.add_argument("--hours", type=float, default=1.0, help="the simulated hours of each history")
+    parser.add_argument("--dense", action="store_true", help="half as many faults again")
     parser.add_argument("--logs", action="store_true", help="show what the nodes log")
     parser.add_argument("--json", action="store_true", help="print one line a history and nothing else")
     parser.add_argument(

@@ -135,8 +135,8 @@ class Outcome:
 class VirtualCluster:
     """The nodes of one history, and what they live in."""
 
-    def __init__(self, seed: int, *, verbose: bool = False, logs: bool = False) -> None:
-        self.seed = seed
+    def __init__(self, seed: int, *, dense: bool = False, verbose: bool = False, logs: bool = False) -> None:
+        self.seed, self._dense = seed, dense
         self.scheduler = Scheduler(seed)
         scheduling.activate(self.scheduler)
         self.chance = Random(self.scheduler.chance.getrandbits(64))
@@ -288,7 +288,7 @@ class VirtualCluster:
         last = "\n".join(self.said[-30:])
         return (
             f"{type(fault).__name__}: {fault}\nat {self.scheduler.now_ns / SECOND:.3f} s of seed {self.seed}, after\n"
-            f"{last}\nRepeat it: python -m simulator {self.seed}"
+            f"{last}\nRepeat it: python -m simulator {self.seed}{' --dense' if self._dense else ''}"
         )
 
     @contextmanager
@@ -380,7 +380,7 @@ class VirtualCluster:
     def _inject(self) -> None:
         """Faults, some of them at the same time."""
         while not self.is_over:
-            self.scheduler.sleep(self.chance.randrange(150 * SECOND))
+            self.scheduler.sleep(self.chance.randrange((90 if self._dense else 150) * SECOND))
             if not self.is_over:
                 self.scheduler.start(self.scheduler.outside, "fault", self.faults.inject)
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftlake.metadata_log.delta_table import actions, data_files
+from kraftlake.metadata_log.delta_table import actions, checkpoint, data_files
 from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records import rows
+from kraftlake.runtime.arrow import pq
 
 
 class DecodedOnce:
@@ -21,8 +23,12 @@ class DecodedOnce:
     def __init__(self) -> None:
         self._commits: dict[bytes, Any] = {}
         self._files: dict[bytes, Any] = {}
+        self._checkpoints: dict[bytes, Any] = {}
+        self._actions: dict[int, Any] = {}
         self._kept: set[int] = set()
-        """The identities of the files in `_files` and of the tables in `_rows`, which live as long as this does."""
+        """The identities of the files in `_files` and `_checkpoints` and of the tables in `_rows`, which live as long
+        as this does.
+        """
         self._batches: dict[int, list[Any]] = {}
         self._rows: dict[tuple[int, tuple[int, ...], tuple[str, ...]], Any] = {}
 
@@ -30,6 +36,7 @@ class DecodedOnce:
         """The real functions and their replacements."""
         decode_rows = rows.from_rows
         decode, open_file, read = actions.decode_commit, data_files.open_parquet_file, data_files.read_row_groups
+        open_checkpoint, read_actions = checkpoint._open, checkpoint._actions
 
         def decode_commit(data: bytes, version: int, file: str, table: str) -> Any:
             found = self._commits.get(data)
@@ -57,6 +64,24 @@ class DecodedOnce:
                 self._kept.add(id(found))
             return found
 
+        def open_part(place: Location) -> Any:
+            if not isinstance(place, ObjectPath):
+                return open_checkpoint(place)
+            data = place.read_bytes()
+            found = self._checkpoints.get(data)
+            if found is None:
+                found = self._checkpoints[data] = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+                self._kept.add(id(found))
+            return found
+
+        def actions_of(parquet: Any) -> Any:
+            if id(parquet) not in self._kept:
+                return read_actions(parquet)
+            found = self._actions.get(id(parquet))
+            if found is None:
+                found = self._actions[id(parquet)] = list(read_actions(parquet))
+            return iter(found)
+
         def checked_source(place: Location) -> Any:
             # the real one lets pyarrow's threads read a large file in parts, and they have no virtual time
             return pa.BufferReader(place.read_bytes())
@@ -74,5 +99,7 @@ class DecodedOnce:
             data_files.checked_source: checked_source,
             decode: decode_commit,
             open_file: open_parquet_file,
+            open_checkpoint: open_part,
+            read_actions: actions_of,
             read: read_row_groups,
         }

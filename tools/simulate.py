@@ -57,7 +57,7 @@ def main() -> int:
 
     def run(seeds: list[int]) -> None:
         if time.monotonic() < end:
-            simulate(seeds, asked.length, take)
+            simulate(seeds, asked.length, take, (*SIMULATOR, "--dense"))
 
     with kept.open("a") as lines, ThreadPoolExecutor(asked.processes) as pool:
         list(pool.map(run, groups))

@@ -38,6 +38,9 @@ _NEEDED = ("offset", "batch", "epoch", "control", "api_key", "payload")
 BATCH_COLUMNS = tuple(name for name in LOG_SCHEMA.names if name in (*_NEEDED, "timestamp"))
 """The columns needed to rebuild batches: a record's type and version are also part of its value."""
 
+_SORTED = (*_NEEDED, "timestamp")
+_SORTED_SCHEMA = pa.schema([LOG_SCHEMA.field(name) for name in _SORTED])
+
 _Kind = tuple[str, int, int]  # type name, api key, version
 
 
@@ -144,16 +147,16 @@ def sorted_rows(table: pa.Table) -> pa.Table:
 
     Raises CorruptDataError if one is missing or wrong.
     """
-    schema = pa.schema([LOG_SCHEMA.field(name) for name in (*_NEEDED, "timestamp")])
-    missing = [name for name in schema.names if name not in table.column_names]
+    schema, there = _SORTED_SCHEMA, frozenset(table.column_names)
+    missing = [name for name in _SORTED if name not in there]
     if missing:
         raise CorruptDataError(f"The rows of a metadata log lack the column {missing[0]}.")
-    rows = table.select(schema.names)
+    rows = table.select(_SORTED)
     nulls = [name for name in _NEEDED if rows[name].null_count]
     if nulls:
         raise CorruptDataError(f"The rows of a metadata log have a null in the column {nulls[0]}.")
     try:
-        rows = rows.cast(schema)
+        rows = rows if rows.schema.equals(schema) else rows.cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
         raise CorruptDataError(f"The rows of a metadata log have columns of other types: {fault}.") from None
     offsets = rows["offset"].to_numpy()

@@ -39,6 +39,7 @@ from simulator.compacted_logs import COMPACTED
 from simulator.decoded_once import DecodedOnce
 from simulator.disks import files_of_process
 from simulator.faults import Faults
+from simulator.idle_producers import EXPIRATION_MS
 from simulator.judged_log import check_specification
 from simulator.lake_disk import LakeDisk, disk_of_lake
 from simulator.lake_store import BUCKET, LakeStore, LakeTrouble
@@ -67,7 +68,8 @@ _BROKER_SETTINGS = {
     "replica.high.watermark.checkpoint.interval.ms": "20000", "log.segment.delete.delay.ms": "30000",
     "auto.create.topics.enable": "false", "log.cleaner.backoff.ms": "60000",
     "log.cleaner.io.max.bytes.per.second": "2000", "log.cleaner.dedupe.buffer.size": "4194304",
-    "log.cleaner.threads": "2",
+    "log.cleaner.threads": "2", "producer.id.expiration.ms": str(EXPIRATION_MS),
+    "producer.id.expiration.check.interval.ms": "60000",
 }  # fmt: skip
 _CONTROLLER_SETTINGS = {
     "broker.session.timeout.ms": str(_SESSION_MS), "broker.heartbeat.interval.ms": "20000",
@@ -122,6 +124,8 @@ class Outcome:
     frames: int
     images_compared: int
     cleanings: int
+    excused_batches: int
+    """The number of committed batches that do not continue the one before of their producer, which was expired."""
     properties_judged: int
     """The number of specified properties of which the metadata log has something."""
     states: tuple[int, ...] = attrs.field(repr=False)
@@ -281,7 +285,8 @@ class VirtualCluster:
             reads=self.history.reads, follower_reads=self.history.follower_reads, frames=self.network.frames,
             images_compared=self.metadata.images_compared,
             cleanings=sum(one.compacted.cleanings for one in self.replicas.committed.values()),
-            properties_judged=self.properties_judged, states=tuple(sorted(self.metadata.states)),
+            excused_batches=self.replicas.producers.excused, properties_judged=self.properties_judged,
+            states=tuple(sorted(self.metadata.states)),
         )  # fmt: skip
 
     def _failure(self, fault: Exception) -> str:

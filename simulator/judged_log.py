@@ -5,9 +5,9 @@ from __future__ import annotations
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.replay.reading.open_reader import LakeReader
 from kraftlake.replay.spec.judge import judge_log
+from simulator.invariants import violated
 from simulator.lake_disk import LakeDisk
 from simulator.lake_store import BUCKET, LakeStore
-from simulator.replica_watch import violated
 
 
 def check_specification(lake: LakeStore | LakeDisk, name: str) -> int:

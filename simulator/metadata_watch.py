@@ -14,7 +14,8 @@ from kraftlake.controller.quorum.quorum_controller import QuorumController
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.publisher.metadata_cache import MetadataCache
-from simulator.replica_watch import ReplicaWatch, violated
+from simulator.invariants import violated
+from simulator.replica_watch import ReplicaWatch
 from simulator.scheduler import Process, active
 from simulator.specification import METADATA_LOG_MATCHING, MIN_ISR_RECOVERY_QUORUM, recovery_problem
 from simulator.states import states_of

@@ -51,8 +51,6 @@ class Committed:
     """What leaders have committed of a partition."""
 
     batches: Batches = attrs.field(factory=Batches)
-    sequences: dict[tuple[int, int, int], int] = attrs.field(factory=dict)
-    """The base offset of each batch of an idempotent producer, by its id, epoch and sequence number."""
     compacted: CompactedPartition = attrs.field(factory=CompactedPartition)
     """The same of a compacted topic, record by record."""
 

@@ -10,8 +10,8 @@ from kraftlake.image.configurations_image import TOPIC_RESOURCE, ConfigResource
 from kraftlake.image.topics.partition_registration import NO_LEADER, PartitionRegistration
 from kraftlake.records.uuid import Uuid
 from simulator.compacted_logs import COMPACTED, records_of
+from simulator.invariants import violated
 from simulator.mirrors import Committed, held_batches
-from simulator.replica_watch import violated
 from simulator.scheduler import SECOND
 from simulator.specification import (
     ALTER_PARTITION_REACHED_OR_ZERO,

@@ -104,6 +104,15 @@ def _producers_not_replayed() -> list[Change]:
     return [(ProducerStates, "replay", lambda self, batches: None)]
 
 
+def _producers_expired_early() -> list[Change]:
+    expire = ProducerStates.remove_expired
+
+    def expire_early(self: ProducerStates, now_ms: int, expiration_ms: int) -> None:
+        expire(self, now_ms, expiration_ms // 2)
+
+    return [(ProducerStates, "remove_expired", expire_early)]
+
+
 def _uncommitted_read() -> list[Change]:
     return [(partition_log, "readable_end", lambda log, isolation: log.log_end_offset)]
 
@@ -312,6 +321,9 @@ PLANTED = {
     "duplicates-appended": PlantedFault("a producer's retry is appended again", _duplicates_appended),
     "producers-not-replayed": PlantedFault(
         "a broker that has crashed knows of producers what their last snapshot says", _producers_not_replayed, seed=2
+    ),
+    "producers-expired-early": PlantedFault(
+        "a broker forgets producers that have not been idle for long", _producers_expired_early
     ),
     "uncommitted-read": PlantedFault(
         "consumers read above the high watermark", _uncommitted_read, breaks=CONSISTENT_READ, seed=7

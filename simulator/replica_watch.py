@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 from zlib import crc32
 
 from kraftlake.delta.topics.local_replica_changes import TopicPartition
@@ -24,6 +24,8 @@ from kraftlake.replica_manager.logs.partition_folder import FUTURE
 from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.partition import Partition
 from simulator.compacted_logs import COMPACTED, cleaned_records, records_of
+from simulator.idle_producers import ProducerWatch
+from simulator.invariants import violated
 from simulator.mirrors import Committed, Mirror, held_batches
 from simulator.scheduler import Process, active
 from simulator.specification import (
@@ -38,18 +40,6 @@ from simulator.specification import (
 Key = tuple[Uuid, int]
 
 
-class InvariantError(AssertionError):
-    """An invariant of the cluster does not hold."""
-
-
-def violated(what: str, of: str = "") -> NoReturn:
-    """End the simulation, also where production code handles what a call raises; `of` is the broken property's name."""
-    fault = InvariantError(f"{of}: {what}" if of else what)
-    scheduler = active()
-    scheduler.fault = scheduler.fault or fault
-    raise fault
-
-
 class ReplicaWatch:
     """Checks replicas; `hooks` are the attributes to replace while the simulation runs."""
 
@@ -62,6 +52,7 @@ class ReplicaWatch:
         self.leader_moves = 0
         """How often a partition was led by another broker than in the epoch before that had a leader."""
         self.tell: Callable[[str], None] = lambda what: None
+        self.producers = ProducerWatch(lambda key, epoch: getattr(self.leaders.get((*key, epoch)), "name", ""))
         self._mirrors: dict[PartitionLog, Mirror] = {}
         self._leading: dict[tuple[Process, Uuid, int], int] = {}
         self._marks: dict[tuple[Process, Uuid, int, int], int] = {}
@@ -116,6 +107,7 @@ class ReplicaWatch:
                 violated(f"{log.topic_partition}: {active().process.name} can't clean its log: {error!r}")
 
         return [
+            *self.producers.hooks(),
             (LogCleaner, "_set_aside", new_set_aside),
             (LogCleaning, "__attrs_post_init__", new_begin),
             (DiskPartitionLog, "replace_segments", new_replace),
@@ -143,6 +135,8 @@ class ReplicaWatch:
 
     def written(self, log: PartitionLog, run: BatchRun) -> None:
         """Batches were written at the end of a log."""
+        if run.batches[0].base_offset == 0 and log.topic_id is not None:
+            self.producers.begun(active().process.name, (log.topic_id, log.topic_partition.partition))
         batches = self.mirror(log).batches
         for batch in run.batches:
             if batch.base_offset >= batches.end:
@@ -171,6 +165,8 @@ class ReplicaWatch:
 
     def ended(self, log: PartitionLog, offset: int) -> None:
         """A log has another end."""
+        if offset and log.topic_id is not None:  # it has none before it is loaded
+            self.producers.cut(active().process.name, (log.topic_id, log.topic_partition.partition), offset)
         mirror = self._mirrors.get(log)
         if mirror is not None and offset < mirror.batches.end:
             mirror.batches.cut(offset)
@@ -273,10 +269,10 @@ class ReplicaWatch:
             if state is not None and state.leader_epoch == epoch:
                 self.check_quorum(name, state, self.newest)
             self._check_in_sync(process, name, key, epoch, offset)
-            self._commit(name, committed, log, offset)
+            self._commit(name, committed, log, topic_id, offset)
         self._compare(process, name, committed, mirror, min(offset, committed.batches.end), of=LOG_MATCHING)
 
-    def _commit(self, name: Any, committed: Committed, log: PartitionLog, offset: int) -> None:
+    def _commit(self, name: Any, committed: Committed, log: PartitionLog, topic_id: Uuid, offset: int) -> None:
         """Take what a leader has committed newly."""
         there = committed.batches
         fresh = [batch for batch in held_batches(log, there.end) if batch.last_offset < offset]
@@ -289,13 +285,8 @@ class ReplicaWatch:
             there.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
             if name.topic in COMPACTED:
                 committed.compacted.commit(batch)
-            if batch.producer_id >= 0 and not batch.control:
-                sequence = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
-                twice = committed.sequences.setdefault(sequence, batch.base_offset)
-                self._require(
-                    twice == batch.base_offset,
-                    lambda at=twice, b=batch: f"{name}: the batch at {at} is there again at {b.base_offset}",  # type: ignore[misc]
-                )
+            if problem := self.producers.committed((topic_id, name.partition), batch):
+                violated(f"{name}: {problem}")
         self._require(there.end == offset, lambda: f"{name}: {offset} is committed, and the log has {there.end}")
 
     def _compare(

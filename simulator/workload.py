@@ -17,7 +17,8 @@ from kraftlake.replica_manager.logs.log_batch import log_batches
 from simulator.client import Client, milliseconds
 from simulator.compacted_logs import COMPACTED, records_of
 from simulator.data_batches import batch, keyed
-from simulator.replica_watch import ReplicaWatch, violated
+from simulator.invariants import violated
+from simulator.replica_watch import ReplicaWatch
 from simulator.scheduler import SECOND, active
 from simulator.specification import CONSISTENT_READ
 
@@ -78,6 +79,8 @@ class Producer:
         self.is_stopped: Callable[[], bool] = lambda: False
         self._id = self._epoch = -1
         self._sequences: dict[tuple[str, int], int] = {}
+        self._acknowledged_at: dict[tuple[str, int], int] = {}
+        """The offset of the last acknowledged batch."""
         self._made = 0
 
     def run(self, pause_ns: int, size: int) -> None:
@@ -121,6 +124,7 @@ class Producer:
             error, offset = self._send(topic, partition, data)
             if error == ErrorCode.NONE:
                 self._sequences[topic, partition] = sequence + size
+                self._acknowledged_at[topic, partition] = offset
                 self._acknowledged(topic, partition, topic_id, offset=offset, size=size, data=data)
                 return
             if error is not None:
@@ -128,10 +132,10 @@ class Producer:
             asked, name = self.client.leaders.get((topic, partition), -1), TopicPartition(topic, partition)
             is_refused = error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             if is_refused and led_epoch(self.watch, asked, name) is not None:  # an old leader knows old batches only
-                violated(
-                    f"{topic}-{partition} wants another batch of producer {self._id} than {sequence}, and committed are"
-                    f" {self._committed(topic_id, partition)}"
-                )
+                self._check_refusal(name, asked, sequence)
+                self._id = -1  # as clients do, it begins anew; it does not write again what may be there
+                self._sequences.clear()
+                return
             pause_ns = min(pause_ns + _PAUSE_NS, 3 * _PAUSE_NS)
             active().sleep(active().process.chance.randrange(SECOND // 2, pause_ns))
             self.client.refresh()
@@ -147,11 +151,14 @@ class Producer:
         ]
         return keyed(*records, times=times, producer=self._id, epoch=self._epoch, sequence=sequence)
 
-    def _committed(self, topic_id: Uuid | None, partition: int) -> list[tuple[int, int]]:
-        """The last sequence numbers of this producer that were committed, with the offsets of their batches."""
-        found = None if topic_id is None else self.watch.committed.get((topic_id, partition))
-        known = {} if found is None else found.sequences
-        return [(sequence, at) for (id_, _, sequence), at in known.items() if id_ == self._id][-3:]
+    def _check_refusal(self, name: TopicPartition, leader: int, sequence: int) -> None:
+        """A leader wants another batch: only if it has taken one anew of this producer, which it had forgotten."""
+        node, topic_id = active().outside.extra["brokers"][leader], self.client.ids.get(name.topic)
+        log, known = node.log(name), self._acknowledged_at.get((name.topic, name.partition), -1)
+        if topic_id is None or log is None:
+            return
+        if not self.watch.producers.may_refuse((topic_id, name.partition), self._id, known, log):
+            violated(f"{name}: broker-{leader} wants another batch of producer {self._id} than {sequence}")
 
     def _send(self, topic: str, partition: int, data: bytes) -> tuple[ErrorCode | None, int]:
         """The error of an answer (None without an answer) and the base offset."""

@@ -9,8 +9,9 @@ import pytest
 from kraftlake.records.uuid import Uuid
 from simulator import scheduler as scheduling
 from simulator.data_batches import batch
+from simulator.invariants import InvariantError
 from simulator.mirrors import Committed
-from simulator.replica_watch import InvariantError, ReplicaWatch
+from simulator.replica_watch import ReplicaWatch
 from simulator.scheduler import Scheduler
 from simulator.workload import History, Producer
 

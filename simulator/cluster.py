@@ -304,6 +304,8 @@ class VirtualCluster:
             DiskFiles: files_of_process, disk_for: disk_of_lake, **DecodedOnce().replaced(),
         }  # fmt: skip
         hooks = [*self.replicas.hooks(), *self.metadata.hooks(), *nodes.hooks(), *_relaxed()]
+        if isinstance(self.lake, LakeDisk):
+            hooks += self.lake.hooks()
         scheduling.activate(self.scheduler)
         try:
             with self._told_logs() if self._logs else without_logs(), patched(replaced, hooks):
@@ -399,6 +401,9 @@ class VirtualCluster:
         self.network.failing.clear()
         self.network.trouble = NetworkTrouble()
         self.lake.trouble = LakeTrouble()
+        for node in self.nodes:
+            if node.process is not None:
+                node.process.extra.pop("lake_trouble", None)
         self.lake.strike.disarm()
 
     def _supervise(self) -> None:

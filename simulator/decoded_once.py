@@ -5,6 +5,7 @@ Whether a node gets an object at all, and when, is still asked of the store each
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -15,6 +16,22 @@ from kraftlake.metadata_log.storage.location import Location
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records import rows
 from kraftlake.runtime.arrow import pq
+
+
+class _Read:
+    """A file that was read: what is asked of its location."""
+
+    def __init__(self, place: Location, data: bytes) -> None:
+        self.name, self.data = place.name, data
+        self._place = place
+
+    def __str__(self) -> str:
+        return str(self._place)
+
+    def open(self, mode: str) -> io.BytesIO:
+        """The content as a file."""
+        assert mode == "rb"
+        return io.BytesIO(self.data)
 
 
 class DecodedOnce:
@@ -37,6 +54,7 @@ class DecodedOnce:
         decode_rows = rows.from_rows
         decode, open_file, read = actions.decode_commit, data_files.open_parquet_file, data_files.read_row_groups
         open_checkpoint, read_actions = checkpoint._open, checkpoint._actions
+        check_source = data_files.checked_source
 
         def decode_commit(data: bytes, version: int, file: str, table: str) -> Any:
             found = self._commits.get(data)
@@ -48,7 +66,7 @@ class DecodedOnce:
             data = place.read_bytes()
             found = self._files.get(data)
             if found is None or dictionaries:
-                found = open_file(place, dictionaries=dictionaries)
+                found = open_file(_Read(place, data), dictionaries=dictionaries)  # type: ignore[arg-type]
                 if not dictionaries:
                     found = self._files.setdefault(data, found)  # another task may have opened it meanwhile
                     self._kept.add(id(found))
@@ -82,9 +100,11 @@ class DecodedOnce:
                 found = self._actions[id(parquet)] = list(read_actions(parquet))
             return iter(found)
 
-        def checked_source(place: Location) -> Any:
+        def checked_source(place: Any) -> Any:
             # the real one lets pyarrow's threads read a large file in parts, and they have no virtual time
-            return pa.BufferReader(place.read_bytes())
+            content = place if isinstance(place, _Read) else _Read(place, place.read_bytes())
+            check_source(content)  # type: ignore[arg-type]
+            return pa.BufferReader(content.data)
 
         def from_rows(table: Any) -> Any:
             if id(table) not in self._kept:
@@ -96,7 +116,7 @@ class DecodedOnce:
 
         return {
             decode_rows: from_rows,
-            data_files.checked_source: checked_source,
+            check_source: checked_source,
             decode: decode_commit,
             open_file: open_parquet_file,
             open_checkpoint: open_part,

@@ -173,13 +173,13 @@ class Faults:
         """Each broker in turn leaves in order and starts again."""
         for node in list(self.cluster.brokers.values()):
             node.leave()
-            for _ in range(60):
+            for waited in range(240):  # it gives up after 300 s without a controller
+                if waited > 60 and node.is_up and self.cluster.may_crash(node):
+                    node.kill()
+                    self.cluster.ended_unclean(node, lossy=False)
                 if not node.is_up:
                     break
                 yield 2 * SECOND
-            if node.is_up and self.cluster.may_crash(node):
-                node.kill()
-                self.cluster.ended_unclean(node, lossy=False)
             node.start_if_down()
             yield 20 * SECOND
         return True
@@ -334,6 +334,24 @@ class Faults:
         process.extra["lake_lag"] = 0
         return True
 
+    def stalled_lake(self) -> Generator[int, None, bool]:
+        """The lake does not answer a node for long, and then fails or gives it parts of files, before it is well."""
+        cluster, chance = self.cluster, self.cluster.chance
+        node = cluster.active_controller() if chance.random() < 0.5 else self._node()
+        process = None if node is None else node.process
+        if node is None or process is None or not node.is_up:
+            return False
+        before = cluster.lake.hits
+        node.suspend()
+        yield 60 * SECOND + self._lasts(240)  # as long as others wait for the active controller
+        process.extra["lake_trouble"] = LakeTrouble(
+            fails=chance.choice((0.1, 0.5, 1.0)), short=chance.choice((0.0, 0.0, 0.2))
+        )
+        node.resume()
+        yield self._lasts()
+        process.extra.pop("lake_trouble", None)
+        return cluster.lake.hits > before
+
     # disks
 
     def slow_disk(self) -> Generator[int, None, bool]:
@@ -385,6 +403,7 @@ _FAULTS: dict[Callable[[Faults], Generator[int, None, bool]], int] = {
     Faults.bad_network: 4,
     Faults.bad_lake: 4,
     Faults.stale_lake: 3,
+    Faults.stalled_lake: 3,
     Faults.slow_disk: 2,
     Faults.failing_disk: 2,
 }

@@ -83,7 +83,7 @@ class ForgetfulDisk(Disk):
 
     def fsync(self, path: Path) -> None:
         self._step()
-        folder = path.is_dir()
+        folder = self._seen.get(path) is None  # so is `root`, which has no name
         if self.ignored and self.ignored == (path.name if folder else path.suffix):
             return
         if not folder:

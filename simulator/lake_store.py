@@ -38,6 +38,8 @@ class LakeTrouble:
     slow_ns: int = 3 * SECOND
     fails: float = 0.0
     """The share of reads that fail."""
+    short: float = 0.0
+    """The share of files on a disk of which a read gives the first part only."""
     unanswered: float = 0.0
     """The share of writes whose outcome the writer does not learn: made, not made, or made later."""
 
@@ -118,7 +120,8 @@ class LakeStore:
 
     def _request(self, *, is_write: bool = False) -> None:
         """Spend the time of a request; raises Killed, OSError."""
-        process, trouble, chance = self.scheduler.process, self.trouble, self.chance
+        process, chance = self.scheduler.process, self.chance
+        trouble = process.extra.get("lake_trouble") or self.trouble
         if not process.alive:
             raise Killed
         if self.scheduler.current is None:

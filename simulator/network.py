@@ -82,6 +82,9 @@ class VirtualListener:
         """The port that is listened on."""
         return self.address.port
 
+    def limit(self, limits: Any) -> None:
+        """Take other limits, which are about its sockets."""
+
     def start(self) -> None:
         """Begin to listen."""
         assert self.address not in self.network.listeners, f"{self.address} is listened on"

@@ -10,6 +10,7 @@ from kraftlake.delta.topics.local_replica_changes import TopicPartition
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.replica_manager.lifecycle.broker_lifecycle import LifecycleState
 from kraftlake.runtime.errors import KraftlakeError
+from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.server.broker.broker import Broker
 from kraftlake.server.broker.broker_config import BrokerConfig
 from kraftlake.server.broker.broker_server import BrokerServer
@@ -18,6 +19,7 @@ from kraftlake.server.controller.controller_server import ControllerServer
 from kraftlake.server.node_config import ListenerAddress, NodeSettings
 from simulator import threads
 from simulator.disks import VirtualFiles
+from simulator.invariants import violated
 from simulator.network import Network
 from simulator.replica_watch import ReplicaWatch
 from simulator.scheduler import Process, Scheduler, active
@@ -141,8 +143,16 @@ class ControllerMachine(Node):
 
 
 def hooks() -> list[tuple[Any, str, Any]]:
-    """Let processes know their brokers and controllers."""
+    """Let processes know their brokers and controllers; no fault of theirs is one of our code."""
+    handle = LoggingFaultHandler.handle_fault
+
+    def new_handle(handler: LoggingFaultHandler, what: str, cause: BaseException | None = None) -> None:
+        if not isinstance(cause, KraftlakeError | OSError | None):
+            violated(f"{active().process.name}: {what}: {cause!r}")
+        handle(handler, what, cause)
+
     return [
+        (LoggingFaultHandler, "handle_fault", new_handle),
         (Broker, "__init__", _noted(Broker, "broker")),
         (QuorumController, "__init__", _noted(QuorumController, "controller")),
     ]

@@ -63,6 +63,10 @@ def _silence_ends_following() -> list[Change]:
     return [(LakeFeed, "_read", read_after_news)]
 
 
+def _unread_lake_given_up() -> list[Change]:
+    return [(LakeFeed, "_try_again", lambda self, error: None)]
+
+
 def _later_proposals_not_sent() -> list[Change]:
     manager, answering = BatchingAlterPartitionManager, set[int]()
     answered, send = manager._answered, manager.send
@@ -116,6 +120,10 @@ FAULTS = {
     "silence-ends-following": PlantedFault(
         "a node follows the metadata log as long as there is news", _silence_ends_following,
         breaks=EVENTUALLY_METADATA_CONVERGES, hours=0.3, seed=4,
+    ),
+    "unread-lake-given-up": PlantedFault(
+        "a broker that could not read the lake once reads it no more", _unread_lake_given_up,
+        breaks=EVENTUALLY_METADATA_CONVERGES, hours=0.5, seed=7,
     ),
     "later-proposals-not-sent": PlantedFault(
         "a leader sends no proposal that comes while an earlier one is not answered", _later_proposals_not_sent,

@@ -299,11 +299,11 @@ class VirtualCluster:
     @contextmanager
     def _virtual(self) -> Iterator[None]:
         replaced = {
-            object_path._requests: lake_store.requests, object_path._store: lake_store.store_of,
+            object_path._requests: lake_store.requests,
             Connection: VirtualConnection, Abort: VirtualAbort, RequestListener: VirtualListener,
             DiskFiles: files_of_process, disk_for: disk_of_lake, **DecodedOnce().replaced(),
         }  # fmt: skip
-        hooks = [*self.replicas.hooks(), *self.metadata.hooks(), *nodes.hooks(), *_relaxed()]
+        hooks = [*self.replicas.hooks(), *self.metadata.hooks(), *nodes.hooks(), *lake_store.hooks(), *_relaxed()]
         if isinstance(self.lake, LakeDisk):
             hooks += self.lake.hooks()
         scheduling.activate(self.scheduler)

@@ -26,9 +26,10 @@ _PARTS = [field.name for field in attrs.fields(MetadataImage) if field.name != "
 
 def _is_same(name: str, images: Sequence[MetadataImage], compared: Sequence[MetadataImage]) -> bool:
     """Whether two images have the same part; they do where each has that of two images that were compared before."""
-    one, other = (getattr(image, name) for image in images)
-    was_one, was_other = (getattr(image, name) for image in compared)
-    return (one is was_one and other is was_other) or bool(one == other)
+    one, other = getattr(images[0], name), getattr(images[1], name)
+    if one is other or (one is getattr(compared[0], name) and other is getattr(compared[1], name)):
+        return True
+    return bool(one == other)
 
 
 class MetadataWatch:

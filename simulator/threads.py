@@ -126,8 +126,9 @@ class RLock(Lock):
                 _wake_first(self._waiting)
 
     def release_all(self) -> int:
-        count, self._count = self._count, 1
-        self.release()
+        count, self._count, self._owner = self._count, 0, None
+        if self._waiting:
+            _wake_first(self._waiting)
         return count
 
     def take_back(self, count: int) -> None:

@@ -173,10 +173,10 @@ class KafkaEventQueue(EventQueue):
         """Return the next event; None at the end of the queue."""
         with self._changed:
             while True:
-                turn = self._order.next_turn(self.clock.nanoseconds())
+                began_ns = self.clock.nanoseconds()
+                turn = self._order.next_turn(began_ns)
                 if turn is not None or self._order.shutting_down:
                     return turn
-                began_ns = self.clock.nanoseconds()
                 wait_ns = self._order.wait_ns(began_ns)
                 self._changed.wait(None if wait_ns is None else min(wait_ns / 1e9, threading.TIMEOUT_MAX))
                 if self._on_idle is not None:

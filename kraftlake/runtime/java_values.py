@@ -40,7 +40,8 @@ def parse_integer(text: str, bits: int) -> int:
     match = _INTEGER.fullmatch(text)
     if match is None or max(text) > "\uffff":
         raise ValueError("it is no whole number")
-    digits = "".join(str(int(digit)) for digit in match[2]).lstrip("0") or "0"
+    written = match[2] if match[2].isascii() else "".join(str(int(digit)) for digit in match[2])
+    digits = written.lstrip("0") or "0"
     if len(digits) < 20:
         number = int(match[1] + digits)
         if -(1 << bits - 1) <= number < 1 << bits - 1:

@@ -23,6 +23,7 @@ from kraftlake.tables.table_locks import hold_tables
 from tests.cli.running import fault, run, run_json
 from tests.spark_cluster import REPOSITORY, SparkCluster, driver_environment
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,7 +172,8 @@ def test_no_task_runs_on_when_a_run_ends_early(spark: SparkSession) -> None:
     runs = _each_in_a_task(spark, "test", make, ["a", "endless", "b"])
     assert {next(runs).lake, next(runs).lake} == {"a", "b"}
     runs.close()
-    assert not list(spark.sparkContext.statusTracker().getActiveJobsIds())
+    active = spark.sparkContext.statusTracker().getActiveJobsIds  # it hears of the end a moment later
+    wait_for(lambda: not list(active()), "no job runs on")
 
 
 @pytest.fixture

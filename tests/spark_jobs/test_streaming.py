@@ -14,6 +14,7 @@ from pyspark.errors import StreamingQueryException
 from kraftlake.metadata_log.maintenance.upkeep import Upkeep
 from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,7 +104,7 @@ def test_a_running_stream_brings_what_is_appended_while_the_lake_is_compacted(si
 
 
 def await_that(reached: Callable[[], bool], query: StreamingQuery) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not reached():
         assert query.isActive, query.exception()
         assert time.monotonic() < deadline

@@ -223,7 +223,10 @@ class BrokerLifecycle:
             assert isinstance(request, BrokerHeartbeatRequest), "each request has its response"
             for directory in request.offline_log_dirs:
                 self._unreported.pop(directory, None)
-            self._schedule(now_ns, self._after_heartbeat(response))
+            if self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN and not request.want_shut_down:
+                self._schedule(now_ns)  # what was asked before: the controllers may not have heard of the shutdown
+            else:
+                self._schedule(now_ns, self._after_heartbeat(response))
 
     def _after_heartbeat(self, response: BrokerHeartbeatResponse) -> int:
         """Change the state according to the controller's answer; returns the ms until the next heartbeat."""

@@ -184,6 +184,18 @@ def test_controlled_shutdown_lasts_until_the_controller_lets_the_broker_go() -> 
     assert driven.lifecycle.fault is None
 
 
+def test_an_answer_to_a_heartbeat_from_before_is_none_to_the_request_for_a_controlled_shutdown() -> None:
+    driven = running()
+    driven.pass_ms(2000)
+    driven("begin_controlled_shutdown")
+    assert not driven.last.want_shut_down
+    driven.answer(UNFENCED)
+    assert driven.last.want_shut_down
+    assert not driven.lifecycle.got_shutdown_answer
+    driven.answer(UNFENCED)
+    assert driven.lifecycle.got_shutdown_answer
+
+
 @pytest.mark.parametrize("answers", [[], [REGISTERED], [REGISTERED, FENCED]])
 def test_a_broker_that_does_not_run_shuts_down_without_the_controllers_leave(answers: list[Any]) -> None:
     driven = Driven()

@@ -311,7 +311,7 @@ PLANTED = {
     "high-watermark-below-min-isr": PlantedFault("a leader commits alone", _high_watermark_below_min_isr),
     "followers-ahead": PlantedFault("a follower takes all that it has for committed", _followers_ahead),
     "no-truncation": PlantedFault(
-        "a follower keeps what its leader does not have", _no_truncation, breaks=LOG_MATCHING, seed=3
+        "a follower keeps what its leader does not have", _no_truncation, breaks=LOG_MATCHING, seed=6
     ),
     "truncation-at-election": PlantedFault(
         "a new leader removes what it does not know to be committed", _truncation_at_election,
@@ -320,7 +320,7 @@ PLANTED = {
     "acknowledged-at-once": PlantedFault("acks=all waits for nobody", _acknowledged_at_once),
     "duplicates-appended": PlantedFault("a producer's retry is appended again", _duplicates_appended),
     "producers-not-replayed": PlantedFault(
-        "a broker that has crashed knows of producers what their last snapshot says", _producers_not_replayed, seed=2
+        "a broker that has crashed knows of producers what their last snapshot says", _producers_not_replayed
     ),
     "producers-expired-early": PlantedFault(
         "a broker forgets producers that have not been idle for long", _producers_expired_early
@@ -333,7 +333,7 @@ PLANTED = {
         breaks=CONSISTENT_READ, seed=3,
     ),
     "unclean-shutdown-ignored": PlantedFault(
-        "a broker that lost data may lead", _unclean_shutdown_ignored, breaks=LEADER_CANDIDATE_COMPLETENESS, seed=2
+        "a broker that lost data may lead", _unclean_shutdown_ignored, breaks=LEADER_CANDIDATE_COMPLETENESS, seed=5
     ),
     "elections-unclean": PlantedFault(
         "where no replica has all records, any other is elected", _elections_unclean,
@@ -346,12 +346,12 @@ PLANTED = {
     "isr-kept-after-session": PlantedFault("a broker without a session stays leader", _isr_kept_after_session),
     "fenced-writer-goes-on": PlantedFault("a fenced controller goes on committing", _fenced_writer_goes_on),
     "stale-controller-answers": PlantedFault(
-        "a controller answers without a look at the lake", _stale_controller_answers, seed=3
+        "a controller answers without a look at the lake", _stale_controller_answers, seed=4
     ),
     "commits-overwrite": PlantedFault("the lake's commits are no compare-and-set", _commits_overwrite),
-    "lake-names-not-synced": PlantedFault("commits are shown before they are durable", _lake_names_not_synced),
+    "lake-names-not-synced": PlantedFault("commits are shown before they are durable", _lake_names_not_synced, seed=7),
     "committed-before-durable": PlantedFault(
-        "a controller shows what it has not committed", _committed_before_durable, breaks=METADATA_LOG_MATCHING, seed=4
+        "a controller shows what it has not committed", _committed_before_durable, breaks=METADATA_LOG_MATCHING
     ),
     "isr-of-stale-leaders": PlantedFault("a leader of an old epoch changes the ISR", _isr_of_stale_leaders),
     "isr-of-old-partition-epochs": PlantedFault("a late request changes a newer ISR", _isr_of_old_partition_epochs),
@@ -377,7 +377,7 @@ PLANTED = {
         breaks=NO_COMMITTED_RECORD_LOST, seed=5, hours=0.4,
     ),
     "out-of-range-above-high-watermark": PlantedFault(
-        "consumers ahead of a new leader's high watermark start again", _out_of_range_above_high_watermark, seed=6
+        "consumers ahead of a new leader's high watermark start again", _out_of_range_above_high_watermark, seed=2
     ),
     "last-records-removed": PlantedFault("compaction removes the last record of a key", _last_records_removed),
     "tombstones-removed-at-once": PlantedFault(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from typing import Any
 import attrs
 
 from tests.process_sessions import kill_session, killed_with_parent
+from tests.waiting import is_readable
 
 
 @attrs.define(kw_only=True)
@@ -86,7 +86,7 @@ class ClusterDriver:
             pass
 
     def _has_answered(self, timeout: float) -> bool:
-        return bool(select.select([self._process.stdout], [], [], timeout)[0])
+        return is_readable(self._process.stdout.fileno(), timeout)
 
 
 def main(master: str) -> None:

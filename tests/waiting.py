@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +30,13 @@ def wait_for(question: Callable[[], Any], what: object = "") -> Any:
         time.sleep(min(0.5, 0.02 + 2 * took))
         asked = time.monotonic()
     return answer
+
+
+def is_readable(descriptor: int, seconds: float = PATIENCE) -> bool:
+    """Whether something can be read from a file descriptor within a time; it may be above those of `select`."""
+    asked = select.poll()
+    asked.register(descriptor, select.POLLIN | select.POLLHUP)
+    return bool(asked.poll(seconds * 1_000))
 
 
 def is_alive(pid: int) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
-import select
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 import kraftlake
 from tests.cli.running import DIRECTORY, LEGACY, fault, run
 from tests.kafka_files.node.made_broker import make_broker
+from tests.waiting import PATIENCE, is_readable
 
 
 def test_it_says_what_is_lost_and_what_the_nodes_must_be_told(tmp_path: Path) -> None:
@@ -85,20 +87,30 @@ def test_what_can_not_be_is_one_sentence(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@contextmanager
+def killed(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is there no longer at the end of the block, however that ends."""
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"\n", 130)])
 def test_it_asks_on_a_terminal(tmp_path: Path, answer: bytes, code: int) -> None:
     target = tmp_path / "restored"
     words = [sys.executable, "-m", "kraftlake", "restore", str(DIRECTORY), "--to", str(target), "--voter", "1@h:1"]
     main, end = pty.openpty()
-    with subprocess.Popen(words, stdin=end, stdout=end, stderr=end, start_new_session=True) as process:
+    with killed(subprocess.Popen(words, stdin=end, stdout=end, stderr=end, start_new_session=True)) as process:
         os.close(end)
         said = b""
         while b"[y/N]" not in said:
-            assert select.select([main], [], [], 120)[0]
+            assert is_readable(main)
             said += os.read(main, 65536)
         assert not target.exists()
         os.write(main, answer)
-        assert process.wait(120) == code
+        assert process.wait(PATIENCE) == code
     os.close(main)
     assert b"nothing that is known" in said
     assert target.exists() == (code == 0)

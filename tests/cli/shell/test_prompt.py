@@ -6,14 +6,12 @@ import fcntl
 import os
 import pty
 import re
-import select
 import signal
 import stat
 import struct
 import subprocess
 import sys
 import termios
-import time
 from pathlib import Path
 from types import TracebackType
 
@@ -21,7 +19,7 @@ import pytest
 
 from tests.cli.running import DIRECTORY, ROOT
 from tests.image.nodes import recorded
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, is_readable
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07")
 
@@ -52,10 +50,8 @@ class Typist:
 
     def wait(self, wanted: str) -> str:
         """What is drawn up to some text, without colours; the next wait goes on behind it."""
-        until = time.monotonic() + PATIENCE
         while (place := self._plain().find(wanted, self._read)) < 0:
-            ready, _, _ = select.select([self._main], [], [], max(0.0, until - time.monotonic()))
-            assert ready, f"{wanted!r} is not in {self._plain()[self._read :]!r}"
+            assert is_readable(self._main), f"{wanted!r} is not in {self._plain()[self._read :]!r}"
             self.raw += os.read(self._main, 65536).decode()
         drawn = self._plain()[self._read : place]
         self._read = place + len(wanted)

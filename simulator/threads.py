@@ -67,7 +67,7 @@ class Lock:
                 return False
         return True
 
-    def release(self) -> None:
+    def release(self, *_: object) -> None:
         self._owner = None
         if self._waiting:
             _wake_first(self._waiting)
@@ -75,12 +75,7 @@ class Lock:
     def locked(self) -> bool:
         return self._owner is not None
 
-    __enter__ = acquire
-
-    def __exit__(self, *_: object) -> None:
-        self._owner = None
-        if self._waiting:
-            _wake_first(self._waiting)
+    __enter__, __exit__ = acquire, release
 
 
 class RLock(Lock):
@@ -107,7 +102,7 @@ class RLock(Lock):
         self._count = 1
         return True
 
-    def release(self) -> None:
+    def release(self, *_: object) -> None:
         self._count -= 1
         if self._count <= 0:
             self._count = 0
@@ -115,15 +110,7 @@ class RLock(Lock):
             if self._waiting:
                 _wake_first(self._waiting)
 
-    __enter__ = acquire
-
-    def __exit__(self, *_: object) -> None:
-        self._count -= 1
-        if self._count <= 0:
-            self._count = 0
-            self._owner = None
-            if self._waiting:
-                _wake_first(self._waiting)
+    __enter__, __exit__ = acquire, release
 
     def release_all(self) -> int:
         count, self._count, self._owner = self._count, 0, None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,20 +14,12 @@ from simulator import scheduler as scheduling
 from simulator.data_batches import batch
 from simulator.idle_producers import EXPIRATION_MS, ProducerWatch
 from simulator.invariants import InvariantError
-from simulator.scheduler import Scheduler
 
+pytestmark = pytest.mark.usefixtures("time")
 _TOPIC = Uuid(bytes(15) + b"1")
 _KEY = _TOPIC, 0
 _NAMES = {0: "outside", 1: "broker-1"}
 """Who leads in which epoch; the running process of a test is `outside`."""
-
-
-@pytest.fixture(autouse=True)
-def time() -> Iterator[Scheduler]:
-    made = Scheduler(1)
-    scheduling.activate(made)
-    yield made
-    scheduling.activate(None)
 
 
 @pytest.fixture

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from queue import Empty
 
 import pytest
 
-from simulator import scheduler as scheduling
 from simulator.scheduler import SECOND, Process, Scheduler
 from simulator.threads import Condition, Event, Lock, SimpleQueue, Thread
-
-
-@pytest.fixture
-def time() -> Iterator[Scheduler]:
-    made = Scheduler(1)
-    scheduling.activate(made)
-    yield made
-    scheduling.activate(None)
 
 
 def test_time_jumps_to_the_next_deadline(time: Scheduler) -> None:

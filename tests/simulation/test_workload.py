@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from kraftlake.records.uuid import Uuid
-from simulator import scheduler as scheduling
 from simulator.data_batches import batch
 from simulator.invariants import InvariantError
 from simulator.mirrors import Committed
 from simulator.replica_watch import ReplicaWatch
-from simulator.scheduler import Scheduler
 from simulator.workload import History, Producer
 
+pytestmark = pytest.mark.usefixtures("time")
 _TOPIC_ID = Uuid(bytes(15) + b"1")
-
-
-@pytest.fixture(autouse=True)
-def time() -> Iterator[Scheduler]:
-    made = Scheduler(1)
-    scheduling.activate(made)
-    yield made
-    scheduling.activate(None)
 
 
 def test_an_offset_is_acknowledged_of_one_batch_only() -> None:

@@ -134,7 +134,7 @@ def module_of(kind: Any) -> Any:
 
 def _after_tags(frame: bytes, position: int) -> int:
     """Return the end of a header; none of its tagged fields is known."""
-    return position + 1 if frame[position] == 0 else MessageScan().end_of_tags({}, frame, position)
+    return MessageScan().end_of_tags({}, frame, position)
 
 
 def encoded(correlation: int, response: Any, *, flexible_header: bool) -> bytes:

@@ -33,12 +33,11 @@ class Report:
 
     def say(self, spark: SparkSession, said: object) -> None:
         """Report a result, or an error of kraftlake's, in place of the last one."""
-        if isinstance(said, KraftlakeError) and is_remote(spark):
-            said = fault_to_json(said)
-        if is_remote(spark):
-            spark.conf.set(self.setting, b64encode(pickle.dumps(said)).decode())
-        else:
+        if not is_remote(spark):
             self._said = said
+            return
+        told = fault_to_json(said) if isinstance(said, KraftlakeError) else said
+        spark.conf.set(self.setting, b64encode(pickle.dumps(told)).decode())
 
     def heard(self, spark: SparkSession) -> Any:
         """The newest result; None if there is none yet. Raises the error that was reported."""

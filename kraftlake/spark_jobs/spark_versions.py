@@ -25,3 +25,12 @@ def by_number(frame: DataFrame, count: int, column: str) -> DataFrame:
     if hasattr(frame, "repartitionById"):
         return frame.repartitionById(count, column)
     return frame.repartition(count, column)
+
+
+def checkpoint_settings(version: str) -> dict[str, str | None]:
+    """The settings by which a release of Spark writes a file of a checkpoint with two processes and not with ten."""
+    major, minor, *_ = version.split(".")
+    if (int(major), int(minor)) < (4, 2):
+        return {}
+    manager = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    return {"spark.sql.streaming.checkpointFileManagerClass": manager}

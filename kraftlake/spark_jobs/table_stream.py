@@ -18,6 +18,7 @@ from kraftlake.metadata_log.storage.location import Location, fixed_location
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.spark_jobs.run_session import RunSession
 from kraftlake.spark_jobs.source_options import OFFSETS
+from kraftlake.spark_jobs.spark_versions import checkpoint_settings
 from kraftlake.spark_jobs.stream_faults import server_gone, worded
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult, checked
 from kraftlake.spark_jobs.stream_steps import ExecutorSteps, Notes, StreamSteps
@@ -51,12 +52,6 @@ Its checkpoint ends with it, whatever checkpoints the session keeps: another has
 rows are few and large: Spark compiles no code for it, which would take half a second of the first job, plans each query
 once, and leaves out the checksums of a checkpoint that nobody reads and of rows that no task makes in another order.
 """
-_SINCE_4_2: Final[dict[str, str | None]] = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    )
-}
-"""Spark's other way to write the files of a checkpoint, which starts two processes for one, and by default ten."""
 
 
 def run_job(
@@ -217,7 +212,7 @@ class _Run:
         if options.max_records is not None:
             given["maxRecordsPerTrigger"] = options.max_records
         ends = options.trigger == AVAILABLE_NOW
-        with configured(self.spark, _SETTINGS | (_SINCE_4_2 if self.spark.version >= "4.2" else {})):
+        with configured(self.spark, _SETTINGS | checkpoint_settings(self.spark.version)):
             steps = observed(kraft_stream(self.spark, self.steps.lake, given))
             writer = steps.writeStream.queryName(self.query).foreachBatch(self.steps.take)
             return _started(writer.trigger(**({"availableNow": True} if ends else {"processingTime": options.trigger})))

@@ -19,18 +19,18 @@ _LENGTHS: Final = WIDTH | WIDTH << 8
 
 
 def check_table(topics: int, starts: Any, sparse: Mapping[int, tuple[int, ...]]) -> None:
-    """Raise ValueError for other bounds and ids of partitions than those of a table of so many topics."""
+    """Raise ValueError for bounds or ids of partitions that a table with this number of topics can't have."""
     sizes = np.diff(starts)
     if len(starts) != topics + 1 or starts[0] != 0 or (topics and sizes.min() < 0):
         raise ValueError("the rows of topics don't lie one behind the other")
     for number, of_topic in sparse.items():
         rising = all(one < other for one, other in zip((-1, *of_topic), of_topic, strict=False))
         if not (0 <= number < topics and len(of_topic) == sizes[number] and rising):
-            raise ValueError("the ids of partitions don't fit to the rows of their topic")
+            raise ValueError("the ids of partitions don't fit the rows of their topic")
 
 
 def check_rows(rows: Any, heap: Any, directories: int) -> None:
-    """Raise ValueError for rows (int32[n, 14]) with a place that is not in `heap`, or among so many directories."""
+    """Raise ValueError for rows (int32[n, 14]) with a place outside of `heap`, or a directory from `directories` on."""
     if not len(rows):
         return
     shape, unsigned = rows[:, SHAPE].copy(), rows.view(np.uint32)

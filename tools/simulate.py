@@ -1,8 +1,9 @@
 """Simulates a number of hours of clusters: `make simulate HOURS=10000`; a run ends after 90 minutes.
 
-The hours of one tree of kraftlake/ and simulator/ are kept, a line each, in build/simulated/TREE.jsonl: the next run
-goes on with the seeds that are missing. At the end stands how many states each tenth of the hours added to those before
-(see simulator/states.py): where the last tenths add next to none, more hours of these faults will hardly show more.
+The hours of one tree of simulator/ and the rooms of kraftlake/ that it uses are kept, a line each, in
+build/simulated/TREE.jsonl: the next run goes on with the seeds that are missing. At the end stands how many states
+each tenth of the hours added to those before (see simulator/states.py): where the last tenths add next to none, more
+hours of these faults will hardly show more.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock, Timer
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+UNUSED_ROOMS = ("api", "cli", "diagnosis", "generate", "spark_jobs")
+"""The rooms of kraftlake/ of which a history loads nothing."""
 GROUP = 20
 """The seeds of one process, which begins with a second of imports."""
 SIMULATOR = (sys.executable, "-m", "simulator")
@@ -67,6 +71,11 @@ def main() -> int:
     return 1 if any("failure" in hour for hour in found) else 3 if len(found) < asked.hours else 0
 
 
+def counts(hour: dict[str, Any]) -> bool:
+    """Whether enough happened in an hour that did not fail."""
+    return bool(hour["records"] >= 1_000 and sum(hour["faults"].values()) >= 20 and hour["leader_moves"] >= 5)
+
+
 def _count(text: str) -> int:
     """A number of at least one."""
     if text.isdecimal() and int(text):
@@ -76,12 +85,13 @@ def _count(text: str) -> int:
 
 def tree() -> str:
     """The name of what is simulated. Ends the program where it was changed since the last commit."""
-    folders = ("kraftlake", "simulator")
-    if git("status", "--porcelain", "--", *folders):
+    unused = [f"kraftlake/{room}" for room in UNUSED_ROOMS]
+    if git("status", "--porcelain", "--", "kraftlake", "simulator", *(f":!{room}" for room in unused)):
         raise SystemExit(
             "kraftlake/ or simulator/ has changes that are not committed: their hours would count for nothing."
         )
-    return "-".join(git("rev-parse", f"HEAD:{folder}")[:12] for folder in folders)
+    listed = git("ls-tree", "HEAD", "kraftlake/", "simulator").splitlines()
+    return sha256("\n".join(one for one in listed if one.partition("\t")[2] not in unused).encode()).hexdigest()[:16]
 
 
 def git(*words: str) -> str:
@@ -173,6 +183,7 @@ def summary(hours: Sequence[dict[str, Any]], wanted: int, kept: Path) -> str:
     failed = [hour for hour in hours if "failure" in hour]
     said = [f"{len(hours):,} of {wanted:,} hours are done, {len(failed)} failed ({kept})"]
     said += [f"seed {hour['seed']}: {hour['failure'].splitlines()[0]}" for hour in failed]
+    said.append(f"{sum('failure' not in hour and counts(hour) for hour in hours):,} of them had enough happen to count")
     seconds = [hour["cpu_seconds"] for hour in hours if "cpu_seconds" in hour]
     if seconds:
         said.append(f"{sum(seconds) / len(seconds):.1f} CPU seconds an hour")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -102,7 +103,21 @@ def test_numbers_below_one_are_refused_in_a_sentence(words: list[str]) -> None:
 
 
 def test_each_tenth_shows_what_it_adds() -> None:
-    hours = [{"seed": seed, "states": [min(seed, 5), 0], "cpu_seconds": 1.5} for seed in range(1, 21)]
+    happened = {"faults": {"crash": 20}, "leader_moves": 5, "cpu_seconds": 1.5}
+    hours = [{"seed": seed, "states": [min(seed, 5), 0], "records": 990 + seed, **happened} for seed in range(1, 21)]
     said = simulate.summary(hours, 100, Path("kept")).splitlines()
-    assert said[:2] == ["20 of 100 hours are done, 0 failed (kept)", "1.5 CPU seconds an hour"]
-    assert [line.rpartition(": ")[2].split()[0] for line in said[2:]] == ["3", "2", "1", *["0"] * 7]
+    counted = "11 of them had enough happen to count"
+    assert said[:3] == ["20 of 100 hours are done, 0 failed (kept)", counted, "1.5 CPU seconds an hour"]
+    assert [line.rpartition(": ")[2].split()[0] for line in said[3:]] == ["3", "2", "1", *["0"] * 7]
+
+
+def test_a_change_of_a_room_that_no_history_loads_keeps_the_hours() -> None:
+    program = "import sys; from simulator.__main__ import main; code = main(); print(*sys.modules); sys.exit(code)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--json", "--dense", "--hours", "0.2", "2"],
+        cwd=simulate.ROOT, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": "0"},
+    )  # fmt: skip
+    rooms = {name.split(".")[1] for name in done.stdout.splitlines()[1].split() if name.startswith("kraftlake.")}
+    assert "server" in rooms
+    assert not rooms & set(simulate.UNUSED_ROOMS)
+    assert all((simulate.ROOT / "kraftlake" / room).is_dir() for room in simulate.UNUSED_ROOMS)

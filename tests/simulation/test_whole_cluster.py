@@ -17,7 +17,7 @@ from simulator.planted import PLANTED
 from simulator.planted_fault import CAUGHT_WITHIN
 from simulator.specification import LIVENESS, SAFETY
 from tests.at_least_one import at_least_one
-from tools.simulate import SECONDS_AN_HOUR, run_process, simulate
+from tools.simulate import SECONDS_AN_HOUR, counts, run_process, simulate
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 FEW_HOURS = range(7, 9)
@@ -45,11 +45,6 @@ def run(seeds: range) -> list[dict[str, Any]]:
 def hours_of(seeds: range) -> list[dict[str, Any]]:
     """What happened in histories without a planted fault, which run once."""
     return run(seeds)
-
-
-def counts(hour: dict[str, Any]) -> bool:
-    """Whether enough happened in an hour."""
-    return hour["records"] >= 1_000 and sum(hour["faults"].values()) >= 20 and hour["leader_moves"] >= 5
 
 
 @pytest.mark.parametrize("seeds", GROUPS, ids=str)

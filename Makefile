@@ -78,7 +78,7 @@ build/kafka-classes.jsa: .venv/dev | java
 # Types are checked on one core while archives of classes are made on the other.
 test: .venv/dev
 	@$(MAKE) --no-print-directory -j 2 lint java chromium build/kafka-classes.jsa
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m tools.test_quick
 
 test-long: lint java chromium
 	@command -v promtool prometheus >/dev/null || \

@@ -3,7 +3,8 @@
 The tables of a generated log are made from its first record on: in one process (`kraftlake tables`), then by the job on
 a standalone cluster of one-core workers. CPU seconds of the driver and of each executor during the job, Python and JVM
 apart, the clock, and the records decoded by all as a part of the log's. With --warm the job runs again in the same
-session, from the first record on, as in the session of a stream that goes on: a line of its own. Goals:
+session, from the first record on, as in the session of a stream that goes on: a line of its own. With --runs each
+number of workers has its turn so often, and the verdicts are of the medians. Goals:
 
 - the driver's CPU and the busiest executor's together: with two workers at most 0.62 of that with one, warm 0.60;
 - the driver's CPU per million records: at most 0.08 of that of one process. The first plans cost the driver's JVM some
@@ -27,6 +28,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.lakes import Size, lake_of
@@ -144,6 +146,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="3M:100k,10M:100k", help="RECORDS:PARTITIONS, some with commas between")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--warm", action="store_true", help="run the job again in the same session")
+    parser.add_argument("--runs", type=int, default=1, help="of each number of workers, in turn")
     parser.add_argument("--lakes", type=Path, help="where generated lakes are kept")
     options = parser.parse_args()
     workers = [int(count) for count in options.workers.split(",")]
@@ -151,7 +154,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.lakes or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        runs = [measured(options.job, options.log, size, folder, workers, warm=options.warm) for size in sizes]
+        turns = workers * options.runs
+        runs = [measured(options.job, options.log, size, folder, turns, warm=options.warm) for size in sizes]
     for size, run in zip(sizes, runs, strict=True):
         for found in verdicts_of(run):
             say(size, *found)
@@ -166,21 +170,28 @@ Run = dict[tuple[int, bool], dict[str, Any]]
 ALONE = (0, False)
 
 
-def measured(job: str, log: str, size: Size, folder: Path, workers: Sequence[int], *, warm: bool) -> Run:
-    """All runs over a log, printed."""
+def measured(job: str, log: str, size: Size, folder: Path, turns: Sequence[int], *, warm: bool) -> Run:
+    """All runs over a log, printed; `turns` are the numbers of workers. Returns their medians."""
     lake = lake_of(log, folder, size.records, size.partitions)
     in_process(job, lake)  # compiles
     alone = in_process(job, lake)
-    run: Run = {ALONE: {**alone, "total": alone["cpu"]}}
-    say(size, "one process", run[ALONE])
-    for count in workers:
+    alone["total"] = alone["cpu"]
+    say(size, "one process", alone)
+    runs: dict[tuple[int, bool], list[dict[str, Any]]] = {ALONE: [alone]}
+    for count in turns:
         for number, told in enumerate(on_cluster(job, lake, count, 1 + warm)):
             driver = sum(told["driver"].values())
             each = [sum(executor.values()) for executor in told["executors"]]
             told |= {"total": driver + sum(each), "driver_cpu": driver, "driver_and_busiest": driver + max(each)}
-            run[count, number > 0] = told
+            runs.setdefault((count, number > 0), []).append(told)
             say(size, named(count, number > 0), told)
-    return run
+    return {key: medians(found) for key, found in runs.items()}
+
+
+def medians(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The median of each number in some runs."""
+    names = [name for name, value in runs[0].items() if isinstance(value, (int, float))]
+    return {name: median(told[name] for told in runs) for name in names}
 
 
 def named(count: int, warm: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from kraftlake.spark_jobs.java import find_java
+from kraftlake.spark_jobs.java import java_home
 from tests.chromium import HOW_TO_GET_IT
 
 
@@ -14,4 +14,4 @@ def test_a_browser_is_here() -> None:
 
 
 def test_a_java_is_here() -> None:
-    assert find_java()
+    assert java_home()

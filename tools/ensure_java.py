@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from kraftlake.runtime.errors import EnvironmentFaultError
-from kraftlake.spark_jobs.java import find_java
+from kraftlake.spark_jobs.java import java_home
 
 # In the order tried: the release that everything here is tested on, then whatever the distribution has instead.
 PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless")
@@ -26,7 +26,7 @@ def say(line: str) -> None:
 def main() -> int:
     """0 when a Java is there in the end, else 1."""
     try:
-        find_java()
+        java_home()
     except EnvironmentFaultError as fault:
         missing = str(fault)
     else:
@@ -62,7 +62,7 @@ def _install(as_root: list[str], missing: str) -> int:
     for package in PACKAGES:
         if _apt(as_root, "install", "-y", "--no-install-recommends", package):
             try:
-                say(f"Java {find_java().feature} is installed")
+                say(f"Java is installed: {java_home()}")
             except EnvironmentFaultError:
                 continue
             return 0

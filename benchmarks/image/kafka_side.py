@@ -12,7 +12,7 @@ from typing import Any
 
 import pyspark
 
-from kraftlake.spark_jobs.java import find_java
+from kraftlake.spark_jobs.java import java_home
 from tests.interop.jars import kafka_jars
 
 SOURCE = Path(__file__).with_name("ImageBench.java")
@@ -25,7 +25,7 @@ class KafkaSide:
         spark = Path(pyspark.__file__).parent / "jars"
         jars = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar"), *kafka_jars().values()]
         self._folder = tempfile.TemporaryDirectory()
-        self._java = [str(find_java().executable), f"-Xmx{heap}"]
+        self._java = [str(java_home() / "bin" / "java"), f"-Xmx{heap}"]
         self._class_path = ":".join([self._folder.name, *map(str, jars)])
         self._served: subprocess.Popen[str] | None = None
         compiler = ["org.codehaus.janino.SimpleCompiler", str(SOURCE), SOURCE.stem]

@@ -5,7 +5,7 @@ Only this room imports `pyspark`, and only when one of these names is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kraftlake.runtime.extras import check_spark
 from kraftlake.runtime.lazy_door import lazy_door
@@ -50,32 +50,22 @@ __all__ = [
 ]
 
 
+_EXPORTED: Final = {
+    "data_source": "KraftDataSource",
+    "derived_frames": "counts_by_minute state_frame table_frame",
+    "fold.build_snapshot": "BuiltSnapshot build_snapshot run_snapshot",
+    "fold.topic_frames": "image_frame local_changes_frame",
+    "image_steps": "image_stream",
+    "java": "java_home",
+    "many_lakes": "LakeRun LakesResult run_lakes",
+    "replay_listener": "ReplayListener ReplayProgress",
+    "session": "spark_session",
+    "stream_options": "StreamOptions StreamResult",
+    "table_stream": "run_job run_tables",
+    "typed_read": "read_records",
+}
 _exported, __dir__ = lazy_door(
-    __name__,
-    {
-        "BuiltSnapshot": "kraftlake.spark_jobs.fold.build_snapshot",
-        "KraftDataSource": "kraftlake.spark_jobs.data_source",
-        "LakeRun": "kraftlake.spark_jobs.many_lakes",
-        "LakesResult": "kraftlake.spark_jobs.many_lakes",
-        "ReplayListener": "kraftlake.spark_jobs.replay_listener",
-        "ReplayProgress": "kraftlake.spark_jobs.replay_listener",
-        "StreamOptions": "kraftlake.spark_jobs.stream_options",
-        "StreamResult": "kraftlake.spark_jobs.stream_options",
-        "build_snapshot": "kraftlake.spark_jobs.fold.build_snapshot",
-        "counts_by_minute": "kraftlake.spark_jobs.derived_frames",
-        "image_frame": "kraftlake.spark_jobs.fold.topic_frames",
-        "image_stream": "kraftlake.spark_jobs.image_steps",
-        "java_home": "kraftlake.spark_jobs.java",
-        "local_changes_frame": "kraftlake.spark_jobs.fold.topic_frames",
-        "read_records": "kraftlake.spark_jobs.typed_read",
-        "run_job": "kraftlake.spark_jobs.table_stream",
-        "run_lakes": "kraftlake.spark_jobs.many_lakes",
-        "run_snapshot": "kraftlake.spark_jobs.fold.build_snapshot",
-        "run_tables": "kraftlake.spark_jobs.table_stream",
-        "spark_session": "kraftlake.spark_jobs.session",
-        "state_frame": "kraftlake.spark_jobs.derived_frames",
-        "table_frame": "kraftlake.spark_jobs.derived_frames",
-    },
+    __name__, {name: f"{__name__}.{module}" for module, names in _EXPORTED.items() for name in names.split()}
 )
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import attrs
-
 from kraftlake.runtime.errors import EnvironmentFaultError
 
 OLDEST_JAVA = 17
@@ -39,29 +37,11 @@ _VERSION = re.compile(r'^JAVA_VERSION="?(?:1\.)?(\d+)', re.MULTILINE)
 _MODULES = re.compile(r'^MODULES="([^"]*)"', re.MULTILINE)
 
 
-@attrs.frozen(kw_only=True)
-class Java:
-    """One installed Java: its home (the folder above `bin/java`) and its feature release (17, 21, …)."""
-
-    home: Path
-    feature: int
-
-    @property
-    def executable(self) -> Path:
-        """The `java` command itself."""
-        return self.home / "bin" / "java"
-
-
 def java_home() -> Path:
-    """The home of a Java that Spark starts on: JAVA_HOME, then the PATH's, then the usual places.
+    """The home (the folder above `bin/java`) of a Java that Spark starts on: JAVA_HOME, the PATH's, the usual places'.
 
     Raises EnvironmentFaultError, in one sentence that says what to install, when there is none or all are too old.
     """
-    return find_java().home
-
-
-def find_java() -> Java:
-    """The first usable Java, in the order of `java_home`. Raises EnvironmentFaultError like it."""
     unusable: list[str] = []
     for home in dict.fromkeys(home.resolve() for home in _homes()):
         if not (home / "bin" / "java").exists():
@@ -77,7 +57,7 @@ def find_java() -> Java:
         elif modules and _MODULE_SPARK_ASKS_FOR not in modules[1].split():
             unusable.append(f"{home} lacks the module {_MODULE_SPARK_ASKS_FOR}")
         else:
-            return Java(home=home, feature=int(version[1]))
+            return home
     found = f"no Java that Spark runs on was found ({'; '.join(unusable)})" if unusable else "no Java was found"
     raise EnvironmentFaultError(f"{found}: {_INSTALL}")
 

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import pyspark
 
-from kraftlake.spark_jobs.java import find_java
+from kraftlake.spark_jobs.java import java_home
 from tests.interop.jars import kafka_jars, kafka_node_jars
 
 _SOURCE = Path(__file__).with_name("KafkaImages.java")
@@ -59,7 +59,7 @@ class KafkaClasses:
         self._unit.flush()
         self._jvm = subprocess.Popen(
             [
-                str(find_java().executable),
+                str(java_home() / "bin" / "java"),
                 f"-Xmx{heap}",
                 *options,
                 "-cp",

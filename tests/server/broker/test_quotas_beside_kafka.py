@@ -18,7 +18,7 @@ from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import Connection
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.messages import request_type, response_in
-from kraftlake.spark_jobs.java import find_java
+from kraftlake.spark_jobs.java import java_home
 from tests.interop.jars import kafka_tools_jars
 from tests.kafka_node import started_node
 from tests.server.broker.lake_cluster import lake_cluster
@@ -99,7 +99,14 @@ def seconds_of_java(bootstrap: str) -> float:
         "--throughput", -1, "--producer-props", f"bootstrap.servers={bootstrap}", "client.id=held", "batch.size=100000",
         "linger.ms=50", "buffer.memory=500000",
     )  # fmt: skip
-    command = [find_java().executable, "-Xmx256m", "-cp", jars, "org.apache.kafka.tools.ProducerPerformance", *words]
+    command = [
+        java_home() / "bin" / "java",
+        "-Xmx256m",
+        "-cp",
+        jars,
+        "org.apache.kafka.tools.ProducerPerformance",
+        *words,
+    ]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False)
     found = re.fullmatch(r"(\d+) records sent, ([\d.]+) records/sec .* 99\.9th\.", done.stdout.splitlines()[-1])
     assert found is not None, done.stdout + done.stderr

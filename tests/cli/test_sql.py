@@ -34,7 +34,8 @@ def test_rows_are_drawn_and_are_objects_in_json() -> None:
 
 def test_values_are_those_of_json() -> None:
     question = (
-        "SELECT e.offset, timestamp, NULL AS z, [1] AS l, sum(partition) AS s FROM events e GROUP BY 1, 2 LIMIT 1"
+        "SELECT e.offset, timestamp, NULL AS z, [1] AS l, sum(partition) AS s FROM events e "
+        "GROUP BY 1, 2 ORDER BY 1 LIMIT 1"
     )
     assert run_json("sql", DIRECTORY, question) == {
         "offset": 0, "timestamp": "2026-11-21 07:45:27.235Z", "z": None, "l": [1], "s": None,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import random
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kraftlake.metadata_log.delta_table.commit import UnknownOutcomeError
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.runtime.errors import CorruptDataError, LakeError
@@ -82,6 +84,43 @@ def check(path: Path, acknowledged: int, snapshots: list[int]) -> None:
 def test_what_was_acknowledged_survives_power_cuts(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     root = tmp_path_factory.mktemp("cuts")
     live(root, ForgetfulDisk(root), random.Random(seed))
+
+
+class DyingDisk(ForgetfulDisk):
+    """A disk on which a process dies after it has made a commit visible, and before it has made it durable."""
+
+    dies = False
+
+    def fsync(self, path: Path) -> None:
+        if self.dies and path.name == "_delta_log":
+            raise OSError(errno.EIO, "the process is gone")
+        super().fsync(path)
+
+
+@few_examples
+@given(seed=st.integers(0, 2**32))
+def test_no_power_cut_leaves_a_gap_behind_a_writer_that_died_before_its_commit_was_durable(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    root, chance = tmp_path_factory.mktemp("cuts"), random.Random(seed)
+    disk, path = DyingDisk(root), root / "lake"
+    log = MetadataLog.create(path, disk=disk)
+    log.append(batches_at(0), committed_to=0)
+    acknowledged = log.end_offset
+    disk.dies = True
+    with pytest.raises(UnknownOutcomeError):
+        log.append(batches_at(acknowledged), committed_to=acknowledged)
+    disk.dies = False
+    other = MetadataLog.open(path, disk=disk)
+    assert other.end_offset > acknowledged
+    disk.cut_at = chance.randrange(12)
+    try:
+        for _ in range(2):
+            other.append(batches_at(other.end_offset), committed_to=other.end_offset)
+            acknowledged = other.end_offset
+    except PowerCut:
+        disk.restart(chance)
+    check(path, acknowledged, [])
 
 
 def replace_until_the_power_is_cut(root: Path, disk: ForgetfulDisk, chance: random.Random) -> None:

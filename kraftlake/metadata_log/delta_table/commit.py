@@ -2,7 +2,8 @@
 
 Safety follows from the order: the Parquet file and its folder first, then the commit, which is complete and durable
 when it becomes visible (on a disk: under a temporary name, then by link(2), then its folder; in an object store: by one
-put). A visible commit is therefore complete, and an acknowledged commit is durable.
+put). A visible commit is therefore complete, and an acknowledged commit is durable. A commit of another writer, which
+may have died before it made the folder durable, is made so before the next one is visible: no power cut leaves a gap.
 """
 
 from __future__ import annotations
@@ -154,6 +155,8 @@ def commit(
     data = encode_commit(actions, state.path.name, version)
     if _was_passed(state):  # a commit in the place of one that is cleaned up would be acknowledged, but never be read
         raise CommitConflictError(state.path, version)
+    if state.durable_version < state.version:
+        unsynced = [*unsynced, state.path / LOG_FOLDER]
     try:
         _check_there(state.path, actions, disk.clock.milliseconds())
         disk.put_if_absent(target, data, unsynced)
@@ -165,6 +168,7 @@ def commit(
     except OSError as fault:
         raise disk_fault(target, fault) from fault
     state.apply(commit_of(actions, version, str(target)))
+    state.durable_version = version
 
 
 def _was_passed(state: TableState) -> bool:

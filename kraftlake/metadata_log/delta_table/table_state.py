@@ -232,7 +232,7 @@ class TableState:
     """A table at a version: its live files by path, properties and transactions. `apply` advances it.
 
     `tombstones` are its removed files; `checkpoint_version` is the checkpoint from which the state was read, -1 without
-    one.
+    one. `durable_version` is the newest version that was committed by this state, and so is known to be durable.
     """
 
     path: Location
@@ -243,6 +243,7 @@ class TableState:
     files: LiveFiles = attrs.field(factory=LiveFiles)
     tombstones: Tombstones = attrs.field(factory=Tombstones)
     checkpoint_version: int = -1
+    durable_version: int = -1
 
     def apply(self, commit: Commit) -> None:
         """Apply the next version; the state stays unchanged if that version can't be read, or continues another log."""

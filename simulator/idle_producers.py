@@ -39,6 +39,8 @@ class ProducerWatch:
     """The offset of the last batch of a producer that was excused."""
     _expired: dict[tuple[str, Key], dict[int, list[int]]] = attrs.field(factory=dict)
     """Where the log of a broker ended when it forgot a producer, by the broker, the partition and the producer's id."""
+    _taken: dict[tuple[Key, int, int], tuple[int, ...]] = attrs.field(factory=dict)
+    """The same as it was when the leader took a batch, by partition, leader epoch and offset: logs are cut later."""
 
     def hooks(self) -> list[tuple[Any, str, Any]]:
         """Objects, names of their attributes, and the values to give them."""
@@ -72,6 +74,12 @@ class ProducerWatch:
     def begun(self, name: str, key: Key) -> None:
         """A broker has a new log, from which it learns of all producers."""
         self._expired.pop((name, key), None)
+
+    def appended(self, name: str, key: Key, batch: LogBatch) -> None:
+        """A broker has written a batch: at first as the leader that takes it, later perhaps as one that has lost it."""
+        if self.leader_of(key, batch.leader_epoch) == name:
+            ends = self._expired.get((name, key), {}).get(batch.producer_id, ())
+            self._taken.setdefault((key, batch.leader_epoch, batch.base_offset), tuple(ends))
 
     def committed(self, key: Key, batch: LogBatch) -> str:
         """A batch is committed; returns what is wrong with its sequence number."""
@@ -108,7 +116,7 @@ class ProducerWatch:
 
     def _was_forgotten(self, key: Key, before: LogBatch | None, batch: LogBatch) -> bool:
         """Whether the leader that appended a batch had forgotten its producer since the batch before."""
-        ends = self._expired.get((self.leader_of(key, batch.leader_epoch), key), {}).get(batch.producer_id, ())
+        ends = self._taken.get((key, batch.leader_epoch, batch.base_offset), ())
         return before is not None and any(before.base_offset < end <= batch.base_offset for end in ends)
 
 

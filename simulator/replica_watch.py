@@ -135,8 +135,12 @@ class ReplicaWatch:
 
     def written(self, log: PartitionLog, run: BatchRun) -> None:
         """Batches were written at the end of a log."""
-        if run.batches[0].base_offset == 0 and log.topic_id is not None:
-            self.producers.begun(active().process.name, (log.topic_id, log.topic_partition.partition))
+        if log.topic_id is not None:
+            name, key = active().process.name, (log.topic_id, log.topic_partition.partition)
+            if run.batches[0].base_offset == 0:
+                self.producers.begun(name, key)
+            for batch in run.batches:
+                self.producers.appended(name, key, batch)
         batches = self.mirror(log).batches
         for batch in run.batches:
             if batch.base_offset >= batches.end:

@@ -56,6 +56,12 @@ UNFENCED_IN_SHUTDOWN: Final = KnownBug(
     since="3.3.0",
     properties=("leader_in_service", "isr_joins_in_service", "isr_in_service"),
 )
+UNFENCED_WITH_LOST_DIRECTORY: Final = KnownBug(
+    name="ReplicationControlManager.processBrokerHeartbeat",
+    words="a heartbeat that unfences a broker, and reports a failed log directory, has it lead replicas there",
+    since="3.7.0",
+    properties=("leader_directory_online",),
+)
 REPLACED_REASSIGNMENT_ADDS: Final = KnownBug(
     name="ReplicationControlManager.changePartitionReassignment",
     words="a reassignment that adds no replica keeps the replicas that the one before it adds, also if it removes them",
@@ -100,6 +106,7 @@ KNOWN_BUGS: Final = (
     LAST_KNOWN_LEADER_FENCED,
     ELR_KEEPS_REMOVED_REPLICA,
     UNFENCED_IN_SHUTDOWN,
+    UNFENCED_WITH_LOST_DIRECTORY,
     REPLACED_REASSIGNMENT_ADDS,
     CANCELLED_TO_FENCED,
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kraftlake.image.topics.partition_registration import NO_LEADER
+from kraftlake.records.uuid import Uuid
 from kraftlake.replay.spec.cluster_states import ClusterStates, level_of
 from kraftlake.replay.spec.known_bugs import (
     CANCELLED_TO_FENCED,
@@ -15,6 +16,7 @@ from kraftlake.replay.spec.known_bugs import (
     NOBODY_LAST_KNOWN,
     REPLACED_REASSIGNMENT_ADDS,
     UNFENCED_IN_SHUTDOWN,
+    UNFENCED_WITH_LOST_DIRECTORY,
     KnownBug,
 )
 from kraftlake.replay.spec.partition_states import PartitionStates
@@ -34,6 +36,8 @@ def bug_of(
             return LAST_KNOWN_LEADER_FENCED
         if _led_by_resumed(name, cluster, before, after, deltas):
             return UNFENCED_IN_SHUTDOWN
+    if name in UNFENCED_WITH_LOST_DIRECTORY.properties and _loses_directory_as_unfenced(cluster, after, deltas):
+        return UNFENCED_WITH_LOST_DIRECTORY
     if before is None:
         return None
     for bug, shows in _OF_CHANGES.items():
@@ -66,6 +70,16 @@ def _led_by_resumed(
     leader, was_in = int(after.leaders[0]), set[int]() if before is None else _members(before, "isr")
     elected = cluster.is_resumed(leader, now) and not cluster.is_resumed(leader, earlier)
     return elected and out - was_in <= {leader}
+
+
+def _loses_directory_as_unfenced(cluster: ClusterStates, after: PartitionStates, deltas: tuple[int, int]) -> bool:
+    """Whether the operation unfences the leader, which had the directory of its replica before."""
+    leader = int(after.leaders[0])
+    was, now = (cluster.image(delta).cluster.brokers.get(leader) for delta in deltas)
+    if was is None or now is None or was.epoch != now.epoch or not was.fenced or now.fenced:
+        return False
+    number = after.list_of("directories").members[after.list_of("replicas").members.tolist().index(leader)]
+    return was.has_online_dir(Uuid.from_string(after.names.directories[int(number)].as_py()))
 
 
 def _keeps_removed(before: PartitionStates, after: PartitionStates) -> bool:

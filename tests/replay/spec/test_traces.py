@@ -21,6 +21,7 @@ from kraftlake.replay.spec.known_bugs import (
     NOBODY_LAST_KNOWN,
     REPLACED_REASSIGNMENT_ADDS,
     UNFENCED_IN_SHUTDOWN,
+    UNFENCED_WITH_LOST_DIRECTORY,
     KnownBug,
 )
 from kraftlake.replay.spec.properties import PROPERTIES
@@ -147,6 +148,33 @@ def test_who_is_elected_later_than_it_is_unfenced_in_its_shutdown_is_no_known_bu
     add(cluster, change(cluster, leader=1, isr=(1,), eligible_leader_replicas=(2,), last_known_elr=()))
     later = [one for one in judged(cluster.log).violations if one not in before and one.name == "leader_in_service"]
     assert [one.known_bug for one in later] == [None]
+
+
+def leaderless() -> ControlledCluster:
+    """Nobody leads, and broker 1, which may, is registered anew with two directories."""
+    cluster = cluster_at()
+    for broker in (3, 2, 1):
+        cluster.heartbeat(broker, want_fence=True)
+    cluster.clock.advance(60_000)
+    cluster.register(1, process=1, dirs=2, clean=cluster.image.cluster.brokers[1].epoch)
+    assert 1 in cluster.partition("orders").elr
+    return cluster
+
+
+def test_a_broker_that_is_unfenced_as_it_reports_a_failed_directory_is_elected_there() -> None:
+    cluster = leaderless()
+    cluster.heartbeat(1, offline_log_dirs=(directory(1),))
+    assert cluster.partition("orders").leader == 1
+    assert bugs(cluster) == {"leader_directory_online": UNFENCED_WITH_LOST_DIRECTORY}
+
+
+def test_who_has_reported_the_directory_before_is_not_elected_and_else_it_is_no_known_bug() -> None:
+    cluster = leaderless()
+    cluster.heartbeat(1, want_fence=True, offline_log_dirs=(directory(1),))
+    cluster.heartbeat(1)
+    assert cluster.partition("orders").leader == -1
+    add(cluster, change(cluster, leader=1, isr=(1,), eligible_leader_replicas=(2,), last_known_elr=()))
+    assert bugs(cluster) == {"leader_directory_online": None}
 
 
 def test_a_reassignment_that_adds_none_keeps_those_that_the_one_before_it_adds() -> None:

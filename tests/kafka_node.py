@@ -29,7 +29,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.free_ports import free_ports
 from kraftlake.spark_jobs.java import java_home
 from tests.archive_classes import KAFKA_CLASSES, archived
-from tests.interop.jars import kafka_node_jars
+from tests.interop.jars import kafka_jars
 from tests.waiting import PATIENCE
 
 METADATA_LOG = "__cluster_metadata-0"
@@ -81,7 +81,7 @@ class KafkaNode:
 
     `voters` are the quorum's `ID@HOST:PORT`. `settings` go over the defaults of server.properties. `more_listeners`
     have the security protocol and the port by the listener's name; those of the controller begin with CONTROLLER.
-    `release` is one of `tests.interop.jars.NODE_PACKAGES`.
+    `release` is one of `tests.interop.jars.RELEASES`.
     """
 
     folder: Path
@@ -257,7 +257,7 @@ class KafkaNode:
         return [
             str(java_home() / "bin" / "java"), *self.java_options, *archived(KAFKA_CLASSES),
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
-            "-cp", ":".join(str(jar) for jar in kafka_node_jars(self.release).values()), *arguments,
+            "-cp", ":".join(str(jar) for jar in kafka_jars(self.release).values()), *arguments,
         ]  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.interop.jars import kafka_node_jars
 from tests.interop.kafka_classes import KafkaClasses
 
 
@@ -16,7 +15,7 @@ class KafkaAdmin:
     """Asks a cluster by Kafka's Admin client; KafkaClassesError has what the client threw."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._jvm = KafkaClasses(Path(__file__).with_name("KafkaAdmin.java"), kafka_node_jars(), heap="128m")
+        self._jvm = KafkaClasses(Path(__file__).with_name("KafkaAdmin.java"), heap="128m")
         self._jvm.ask("connect", bootstrap)
 
     def read(self) -> set[tuple[str, ...]]:

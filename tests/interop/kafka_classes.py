@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,7 @@ from typing import IO, Any
 import pyspark
 
 from kraftlake.spark_jobs.java import java_home
-from tests.interop.jars import kafka_jars, kafka_node_jars
+from tests.interop.jars import kafka_jars
 
 _SOURCE = Path(__file__).with_name("KafkaImages.java")
 _ANSWERS = Path(__file__).with_name("Answers.java")
@@ -34,15 +34,11 @@ class KafkaClassesError(Exception):
 
 
 class KafkaClasses:
-    """A JVM with Kafka's classes, asked in the language of `source`; `ask` is safe from several threads.
-
-    `jars` is its class path, the image and log classes unless it says otherwise.
-    """
+    """A JVM with Kafka's classes, asked in the language of `source`; `ask` is safe from several threads."""
 
     def __init__(
         self,
         source: Path = _SOURCE,
-        jars: Mapping[str, Path] | None = None,
         *,
         heap: str = "512m",
         options: Sequence[str] = _QUICK,
@@ -51,7 +47,7 @@ class KafkaClasses:
         compiler = [*spark_jars.glob("janino-*.jar"), *spark_jars.glob("commons-compiler-*.jar")]
         if len(compiler) != 2:
             raise KafkaClassesError(f"{spark_jars} holds no Janino, which compiles {source.name}")
-        class_path = ":".join(str(jar) for jar in [*compiler, *(jars or kafka_jars()).values()])
+        class_path = ":".join(str(jar) for jar in [*compiler, *kafka_jars().values()])
         self._lock = threading.Lock()
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._unit = tempfile.NamedTemporaryFile("w", suffix=".java", encoding="utf-8")  # noqa: SIM115 - Janino compiles one file
@@ -106,7 +102,7 @@ class KafkaClasses:
 @cache
 def kafka_classes() -> KafkaClasses:
     """The one JVM of this process, ended with it."""
-    classes = KafkaClasses(jars=kafka_node_jars())  # which have the checker of configs, too
+    classes = KafkaClasses()
     atexit.register(classes.close)
     return classes
 

@@ -8,13 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.interop.jars import kafka_node_jars
 from tests.interop.kafka_classes import KafkaClasses
 
 
 @cache
 def _classes() -> KafkaClasses:
-    classes = KafkaClasses(Path(__file__).with_name("KafkaPublishers.java"), kafka_node_jars())
+    classes = KafkaClasses(Path(__file__).with_name("KafkaPublishers.java"))
     atexit.register(classes.close)
     return classes
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from kraftlake.spark_jobs.java import java_home
-from tests.interop.jars import kafka_tools_jars
+from tests.interop.jars import kafka_jars
 from tests.interop.kafka_classes import KafkaClasses
 
 
@@ -27,7 +27,7 @@ class KafkaTools:
     """Runs tools one after another; whoever asked for it closes it."""
 
     def __init__(self) -> None:
-        self._jvm = KafkaClasses(Path(__file__).with_name("KafkaTools.java"), kafka_tools_jars())
+        self._jvm = KafkaClasses(Path(__file__).with_name("KafkaTools.java"))
 
     def run(self, tool: str, *words: object, stdin: str = "") -> Said:
         """Call the main of a class."""
@@ -41,7 +41,7 @@ class KafkaTools:
 
 def tool_command(tool: str, *words: object) -> Sequence[str]:
     """The command that runs a tool in a JVM of its own."""
-    class_path = ":".join(map(str, kafka_tools_jars().values()))
+    class_path = ":".join(map(str, kafka_jars().values()))
     options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
     return [str(java_home() / "bin" / "java"), *options, "-cp", class_path, tool, *map(str, words)]
 

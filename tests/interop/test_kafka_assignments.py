@@ -28,7 +28,6 @@ from kraftlake.replica_manager.assignments_manager import (
 )
 from kraftlake.runtime.log import without_logs
 from tests.at_least_one import at_least_one
-from tests.interop.jars import kafka_node_jars
 from tests.interop.kafka_classes import KafkaClasses
 from tests.replica_manager.brokers import FOO, tp
 
@@ -172,7 +171,7 @@ def full_requests() -> list[Step]:
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[KafkaClasses]:
-    classes = KafkaClasses(Path(__file__).with_name("KafkaAssignments.java"), kafka_node_jars())
+    classes = KafkaClasses(Path(__file__).with_name("KafkaAssignments.java"))
     yield classes
     classes.close()
 

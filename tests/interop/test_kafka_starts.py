@@ -13,7 +13,6 @@ import kraftlake
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import KRaftVersionRecord, SnapshotFooterRecord
 from kraftlake.records.schema import Message
-from tests.interop.jars import kafka_node_jars
 from tests.interop.kafka_classes import KafkaClasses
 from tests.replay.made_logs import (
     MadeSnapshot,
@@ -34,7 +33,7 @@ METADATA_TOPIC = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[KafkaClasses]:
-    classes = KafkaClasses(STARTS, kafka_node_jars())
+    classes = KafkaClasses(STARTS)
     yield classes
     classes.close()
 

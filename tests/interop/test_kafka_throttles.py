@@ -17,7 +17,6 @@ from kraftlake.publisher.client_quotas import ClientQuotas
 from kraftlake.records import metadata_records as r
 from kraftlake.runtime.rates import Windows
 from kraftlake.server.quotas.client_quota_manager import ClientQuotaManager, ControllerMutationQuotaManager
-from tests.interop.jars import kafka_node_jars
 from tests.interop.kafka_classes import KafkaClasses
 from tests.publisher.updates import cluster
 
@@ -37,7 +36,7 @@ _SIZES = {"produce": 100_000, "request": 40.0, "strict": 30, "permissive": 30}
 
 @cache
 def _kafka() -> KafkaClasses:
-    classes = KafkaClasses(Path(__file__).with_name("KafkaQuotas.java"), kafka_node_jars())
+    classes = KafkaClasses(Path(__file__).with_name("KafkaQuotas.java"))
     atexit.register(classes.close)
     return classes
 

@@ -14,10 +14,11 @@ from kraftlake.replica_manager.errors import (
     RecordTooLargeError,
     UnexpectedAppendOffsetError,
 )
+from kraftlake.replica_manager.logs import log_batch
 from kraftlake.replica_manager.logs.batch_run import find_batches
 from kraftlake.replica_manager.logs.client_batches import prepared_batches
 from kraftlake.replica_manager.logs.leader_epochs import LeaderEpochs
-from kraftlake.replica_manager.logs.log_batch import LARGEST_RECORDS, joined, log_batches
+from kraftlake.replica_manager.logs.log_batch import joined, log_batches
 from kraftlake.replica_manager.logs.log_config import LogConfig
 from kraftlake.replica_manager.logs.log_values import (
     AbortedTransaction,
@@ -199,10 +200,11 @@ def test_the_earliest_offset_has_the_first_epoch_also_of_an_empty_log(earliest):
     assert made.offset_for_timestamp(earliest) == TimestampAndOffset(-1, 7, None)
 
 
-def test_what_a_leader_takes_can_be_looked_up_by_time():
+def test_what_a_leader_takes_can_be_looked_up_by_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(log_batch, "LARGEST_RECORDS", 1 << 24)
     config = LogConfig(compression_type="zstd")
     made = log()
-    data, _ = prepared_batches(batch(bytes(LARGEST_RECORDS - 100)), attrs.evolve(config, max_message_bytes=1 << 28), 0)
+    data, _ = prepared_batches(batch(bytes((1 << 24) - 100)), attrs.evolve(config, max_message_bytes=1 << 28), 0)
     made.append_as_leader(prepared_batches(data, config, 0)[0], 0)
     assert made.offset_for_timestamp(1_000)[:2] == (1_000, 0)
 

@@ -30,7 +30,7 @@ from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.runtime.free_ports import free_ports
 from kraftlake.server.broker.metadata_feed import MetadataFeed
 from kraftlake.spark_jobs.java import java_home
-from tests.interop.jars import kafka_tools_jars
+from tests.interop.jars import kafka_jars
 from tests.kafka_node import KafkaNode, started_nodes
 from tests.replica_manager.kafka_follower import PATIENCE
 from tests.server.broker.broker_process import BrokerProcess
@@ -196,7 +196,7 @@ class Cluster:
 
     def tool(self, tool: str, *words: object) -> str:
         """What one of Kafka's own tools says."""
-        class_path = ":".join(map(str, kafka_tools_jars().values()))
+        class_path = ":".join(map(str, kafka_jars().values()))
         done = subprocess.run(
             [str(java_home() / "bin" / "java"), "-XX:TieredStopAtLevel=1", "-cp", class_path, tool, *map(str, words)],
             capture_output=True, text=True, timeout=PATIENCE, check=False,

@@ -19,7 +19,7 @@ from kraftlake.protocol.connection import Connection
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.messages import request_type, response_in
 from kraftlake.spark_jobs.java import java_home
-from tests.interop.jars import kafka_tools_jars
+from tests.interop.jars import kafka_jars
 from tests.kafka_node import started_node
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.broker.throttled_clients import Use, after, consume, fill, produce
@@ -92,7 +92,7 @@ def seconds_of_java(bootstrap: str) -> float:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic("t", 1, 1)])["t"].result(60)
     set_quotas(bootstrap)
-    jars = ":".join(map(str, kafka_tools_jars().values()))
+    jars = ":".join(map(str, kafka_jars().values()))
     size = 5_000
     words = (
         "--topic", "t", "--num-records", round(30 * RATES["producer_byte_rate"] / size), "--record-size", size,

@@ -23,6 +23,8 @@ from tests.waiting import wait_for
 
 SOON = {"metadata_log_max_snapshot_interval_ms": "50"}
 NEVER = {"metadata_log_max_snapshot_interval_ms": "0"}
+NO_OPS = {"metadata_max_idle_interval_ms": "50"}
+"""A log that grows by twenty records a second."""
 
 
 def snapshots_of(lake: Path) -> list[int]:
@@ -32,12 +34,12 @@ def snapshots_of(lake: Path) -> list[int]:
 
 def test_the_active_controller_alone_makes_snapshots(tmp_path: Path) -> None:
     lake = new_lake(tmp_path / "lake")
-    with started_controller(lake, 100, **NEVER) as active:
+    with started_controller(lake, 100, **NEVER, **NO_OPS) as active:
         active.await_active()
         with started_controller(lake, 101, **SOON, controller_quorum_fetch_timeout_ms="10000") as standby:
             wait_for(lambda: 101 in standby.node.view.image.cluster.controllers, "the standby follows")
             end = standby.node.view.image.offset + 10
-            wait_for(lambda: standby.node.view.image.offset > end, "a second's no-op records are followed")
+            wait_for(lambda: standby.node.view.image.offset > end, "no-op records are followed")
             assert snapshots_of(lake) == []
             active.end()
             wait_for(lambda: snapshots_of(lake), "the new active controller makes one")
@@ -106,7 +108,7 @@ def test_it_ends_when_another_lake_is_put_in_the_place_of_its_own_and_writes_not
 
 def test_its_log_is_followed_into_another_lake(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
-    with started_controller(new_lake(tmp_path / "lake")) as made:
+    with started_controller(new_lake(tmp_path / "lake"), **NO_OPS) as made:
         made.await_active()
         made.rpc().ask(w.registration(1))
         end = made.node.controller.read(lambda image: image.offset).result(PATIENCE)

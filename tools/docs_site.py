@@ -1,8 +1,8 @@
 """Builds the site of the documentation: python -m tools.docs_site [FOLDER], default build/docs.
 
-The pages are those of docs/, of the files in BESIDE, and of `reference_pages`; the notebook
-is shown in the page of notebooks. Nothing is loaded from the network, neither by the build nor by a page; a link that
-leads nowhere ends the build.
+The pages are those of docs/, of the files in BESIDE, and of `pages_of_the_site`; the notebook is shown in the page of
+notebooks. Nothing is loaded from the network, neither by the build nor by a page; a link that leads nowhere ends the
+build.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from tools.notebook_page import notebook_markdown
-from tools.reference_pages import reference_pages
+from tools.reference_pages import pages_of_the_site
 
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -57,7 +57,7 @@ def write_sources(target: Path) -> None:
     shown = notebook_markdown(target / "examples" / "cluster.ipynb", target / "images")
     with (target / "notebooks.md").open("a", encoding="utf-8") as page:
         page.write(f"\n{shown}")
-    for name, text in reference_pages().items():
+    for name, text in pages_of_the_site().items():
         (target / "reference" / name).write_text(text, "utf-8")
 
 

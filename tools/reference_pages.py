@@ -40,10 +40,9 @@ DOORS = {
 _WITHOUT_HEADING = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false"
 
 
-def reference_pages() -> dict[str, str]:
-    """Each page of the site in Markdown, by its file below `reference/`."""
+def pages_of_the_site() -> dict[str, str]:
+    """The pages that the site has in place of those of docs/reference or besides them, in Markdown."""
     return {
-        **kept_pages(),
         "commands.md": commands_page(),
         "python.md": python_page(),
         "settings.md": settings_page(),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlake.controller.errors import ControllerApiError
@@ -24,6 +24,7 @@ from kraftlake.records.schema import Message
 from kraftlake.replay.loader.batch_loader import MetadataBatchLoader
 from tests.controller.controlled_cluster import ControlledCluster
 from tests.controller.random_commands import BROKERS, COMMANDS, TOPICS
+from tests.few_examples import few_examples
 from tests.interop.kafka_classes import kafka_image_of_log, normal
 
 
@@ -48,6 +49,7 @@ def run_random_command(draw: Any, cluster: ControlledCluster) -> str:
     return command.__name__
 
 
+@few_examples
 @given(clusters(), st.data())
 def test_the_invariants_hold_after_every_command(cluster: ControlledCluster, data: st.DataObject) -> None:
     for _ in range(30):
@@ -115,7 +117,7 @@ def replayed(log: Sequence[RecordBatch]) -> MetadataImage:
 
 
 @pytest.mark.spark
-@settings(max_examples=max(100, settings.default.max_examples))
+@few_examples
 @given(clusters(), st.data())
 def test_kafkas_classes_make_the_same_image_of_the_log(
     tmp_path_factory: pytest.TempPathFactory, cluster: ControlledCluster, data: st.DataObject

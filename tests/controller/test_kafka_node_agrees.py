@@ -34,7 +34,7 @@ STALE_INDEX = "existed in isrMembers, but not in the topics map"
 long_only = pytest.mark.skipif(
     os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: a node for each fault"
 )
-RANDOM_STEPS = max(150, settings_.default.max_examples)
+RANDOM_STEPS = max(80, settings_.default.max_examples)
 PROPERTIES = {
     "broker.session.timeout.ms": "600000",
     "auto.leader.rebalance.enable": "false",

@@ -28,8 +28,8 @@ from tests.kafka_node import started_nodes
 
 pytestmark = pytest.mark.spark
 
-STEPS = max(200, settings_.default.max_examples)
-TOKEN_STEPS = max(60, settings_.default.max_examples // 2)
+STEPS = max(100, settings_.default.max_examples)
+TOKEN_STEPS = max(40, settings_.default.max_examples // 2)
 """Each request is followed by an ACL, which is a step too."""
 NAMES = ("orders", "bills", "or.ders", "or_ders", "log-1")
 USERS = ("alice", "bob", "ü")

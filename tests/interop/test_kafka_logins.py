@@ -22,7 +22,7 @@ from tests.server.broker.login_cases import LISTENERS, UNKNOWN_USER, USERS, Logi
 
 pytestmark = pytest.mark.spark
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-SAMPLE = 60
+SAMPLE = 30
 _REFUSED = "SASL_AUTHENTICATION_FAILED"
 _OF_PROOFS = (["closed"], [_REFUSED, "closed"])
 KNOWN_DIFFERENCES = {

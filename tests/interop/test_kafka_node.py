@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,12 @@ from confluent_kafka.admin import NewTopic
 from kraftlake.api import open_source
 from tests.kafka_node import SMALL_LOG, started_node
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(
+        os.environ.get("KRAFTLAKE_TESTS") != "long", reason="make test-long: test_kafka_restore.py kills a node as well"
+    ),
+]
 
 
 def test_a_node_that_was_killed_goes_on_with_its_log_which_we_read(tmp_path: Path) -> None:

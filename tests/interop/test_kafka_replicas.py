@@ -6,6 +6,7 @@ import json
 import os
 import random
 import sys
+from contextlib import closing
 from typing import Any
 
 import attrs
@@ -193,7 +194,13 @@ class Asked:
         }
 
 
-SCRIPTS, STEPS = (20, 400) if os.environ.get("KRAFTLAKE_TESTS") == "long" else (8, 300)
+SCRIPTS, STEPS = (20, 400) if os.environ.get("KRAFTLAKE_TESTS") == "long" else (5, 200)
+
+
+@pytest.fixture(scope="module")
+def jvm():
+    with closing(kafka_replicas()) as made:
+        yield made
 
 
 def first_difference(scripts: list[list[list[Any]]], theirs: list[list[object]]) -> str:
@@ -242,15 +249,13 @@ PLANTED = {
 }
 
 
-def test_a_leader_answers_producers_and_consumers_as_kafkas_does_and_not_with_a_fault_planted(tmp_path, monkeypatch):
+def test_a_leader_answers_producers_and_consumers_as_kafkas_does_and_not_with_a_fault_planted(
+    jvm, tmp_path, monkeypatch
+):
     scripts = [script(seed, STEPS) for seed in range(SCRIPTS)]
-    jvm = kafka_replicas()
-    try:
-        theirs = [
-            jvm.ask("serve", tmp_path / str(place), json.dumps(steps))["answers"] for place, steps in enumerate(scripts)
-        ]
-    finally:
-        jvm.close()
+    theirs = [
+        jvm.ask("serve", tmp_path / str(place), json.dumps(steps))["answers"] for place, steps in enumerate(scripts)
+    ]
     with without_logs():
         assert first_difference(scripts, theirs) == ""
         for fault, (where, name, planted) in PLANTED.items():
@@ -259,14 +264,10 @@ def test_a_leader_answers_producers_and_consumers_as_kafkas_does_and_not_with_a_
                 assert first_difference(scripts, theirs), fault
 
 
-def test_metadata_that_a_proposal_was_made_on_costs_kafkas_leader_a_replica_of_the_isr_and_not_ours(tmp_path):
+def test_metadata_that_a_proposal_was_made_on_costs_kafkas_leader_a_replica_of_the_isr_and_not_ours(jvm, tmp_path):
     # Follower 3 is in the ISR as the controller has it, and lacks the second record: that is not committed.
     waits = {"proposals": 2, "isr": [1, 2, 3], "end": 2, "highWatermark": 1}
-    jvm = kafka_replicas()
-    try:
-        assert jvm.ask("isr", tmp_path / "late", "false") == waits
-        assert jvm.ask("isr", tmp_path / "early", "true") == waits | {"isr": [1, 2], "highWatermark": 2}
-    finally:
-        jvm.close()
+    assert jvm.ask("isr", tmp_path / "late", "false") == waits
+    assert jvm.ask("isr", tmp_path / "early", "true") == waits | {"isr": [1, 2], "highWatermark": 2}
     assert ours(early=False) == waits
     assert ours(early=True) == waits

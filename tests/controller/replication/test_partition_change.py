@@ -165,7 +165,7 @@ def targets(draw: Any, partition: PartitionRegistration, brokers: tuple[int, ...
 
 
 @pytest.mark.spark
-@settings(max_examples=max(400, settings.default.max_examples))
+@settings(max_examples=max(200, settings.default.max_examples))
 @given(cases())
 def test_kafka_makes_the_same_record_of_every_change(case: Case) -> None:
     theirs = ask_kafka("change", case.as_request())

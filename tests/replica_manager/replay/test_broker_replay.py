@@ -27,6 +27,7 @@ from kraftlake.replica_manager.transitions import TransitionKind
 from kraftlake.runtime.errors import OffsetError, ReplayError, UsageError
 from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY, TORN
+from tests.few_examples import few_examples
 from tests.histories import uuid_of
 from tests.replica_manager.brokers import BAR, D1, D2, FOO, broker, change, feature, partition, topic
 
@@ -66,6 +67,7 @@ def batches(path) -> tuple[RecordBatch, ...]:
     return tuple(kraftlake.open(path).batches())
 
 
+@few_examples
 @given(st.data())
 def test_however_a_log_is_cut_into_deltas_a_broker_hosts_what_the_image_says(data):
     path = data.draw(st.sampled_from([DIRECTORY, TORN]), label="sample")

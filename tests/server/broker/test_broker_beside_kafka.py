@@ -39,7 +39,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-KILLS = 100 if LONG else 2
+KILLS = 100 if LONG else 1
 SESSION = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "100"}
 NODE = {
     "log.segment.bytes": "1048576",
@@ -85,8 +85,8 @@ def create(node: KafkaNode, name: str, replicas: list[int], **configs: str) -> T
             known = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
 
 
-def produce(node: KafkaNode, name: TopicPartition, count: int, **options: Any) -> None:
-    """Records in batches of some kilobytes, all of them acknowledged."""
+def produce(node: KafkaNode, name: TopicPartition, count: int, *, length: int = 300, **options: Any) -> None:
+    """Records of about a length in batches of some kilobytes, all of them acknowledged."""
     transactional = "transactional.id" in options
     config = {"bootstrap.servers": node.bootstrap, "acks": "all", "batch.size": 8000, **options}
     producer = Producer(config)
@@ -97,7 +97,7 @@ def produce(node: KafkaNode, name: TopicPartition, count: int, **options: Any) -
         if transactional:
             producer.begin_transaction()
         for number in range(start, min(count, start + 200)):
-            value = f"{name} {number} {random.random()} ".encode() * 10
+            value = f"{name} {number} {random.random()} ".encode() * (length // 30)
             producer.produce(
                 name.topic, value, key=str(number % 50), on_delivery=lambda fault, _: fault and faults.append(fault)
             )
@@ -141,10 +141,10 @@ def test_it_copies_all_kinds_of_topics_and_goes_on_after_a_restart(node: KafkaNo
     broker.await_running()
     names = [create(node, name.topic, [1, 7]) for name in (PLAIN, LZ4, ZSTD, TXN)]
     for seed, exit_code in enumerate((0, 0)):
-        produce(node, PLAIN, 3000, **{"enable.idempotence": False})
-        produce(node, LZ4, 3000, **{"compression.type": "lz4", "enable.idempotence": True})
-        produce(node, ZSTD, 3000, **{"compression.type": "zstd"})
-        produce(node, TXN, 1000, **{"transactional.id": f"t{seed}"})
+        produce(node, PLAIN, 500, length=1_500, **{"enable.idempotence": False})
+        produce(node, LZ4, 1000, **{"compression.type": "lz4", "enable.idempotence": True})
+        produce(node, ZSTD, 1000, **{"compression.type": "zstd"})
+        produce(node, TXN, 600, **{"transactional.id": f"t{seed}"})
         wait_for(lambda: in_sync(node, *names), "the leader has taken it into all ISRs")
         for name in names:
             wait_for(lambda name=name: broker.log_of(name) == theirs(node, name), f"{name} is a copy")  # type: ignore[misc]
@@ -194,7 +194,7 @@ def test_topics_that_change_and_go(node: KafkaNode, broker: BrokerProcess) -> No
     broker.start()
     broker.await_running()
     name = create(node, "short", [1, 7])
-    produce(node, name, 12_000)
+    produce(node, name, 2_400, length=1_500)
     wait_for(lambda: broker.log_of(name) == theirs(node, name), "its log is a copy")
     (folder,) = broker.folder.glob("d*/short-0")
     before = len(list(folder.glob("*.log")))
@@ -203,7 +203,7 @@ def test_topics_that_change_and_go(node: KafkaNode, broker: BrokerProcess) -> No
     resource = ConfigResource(ResourceType.TOPIC, "short", incremental_configs=[entry])
     node.admin.incremental_alter_configs([resource])[resource].result(timeout=PATIENCE)
     wait_for(lambda: broker.events("configs_updated"), "it has heard of the config")
-    produce(node, name, 3000)
+    produce(node, name, 600, length=1_500)
     wait_for(lambda: broker.log_of(name) == theirs(node, name), "its log is a copy")
     assert before >= 3, before
     assert len(list(folder.glob("*.log"))) <= before + 1, "segments are larger now"

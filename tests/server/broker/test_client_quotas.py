@@ -19,11 +19,11 @@ from tests.server.broker.lake_cluster import PATIENCE, LakeCluster
 from tests.server.broker.test_heeded_settings import asked, milliseconds
 from tests.server.broker.throttled_clients import Use, after, consume, fill, produce
 
-WINDOWS = {"quota.window.num": "3", "controller.quota.window.num": "2"}
 RATE = 200_000
 IS_LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-SETTLED_AFTER, MEASURED = 3.0, 20.0 if IS_LONG else 3.0
-"""Seconds: first all windows but one may be filled at once, then the rate is the quota's."""
+WINDOWS = {"quota.window.num": "3", "controller.quota.window.num": "2"}
+SETTLED_AFTER, MEASURED = (3.0, 20.0) if IS_LONG else (2.0, 1.5)
+"""Seconds: first all windows but one, of a second each, may be filled at once, then the rate is the quota's."""
 LOWEST, HIGHEST = (0.9 * RATE, 1.1 * RATE) if IS_LONG else (0.5 * RATE, 1.5 * RATE)
 """Beside other work a client may be late to get what it may have, and after a pause it may get twice that."""
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-import subprocess
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import aiokafka
@@ -21,7 +20,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.at_least_one import at_least_one
-from tests.interop.kafka_tools import tool_command
+from tests.interop.kafka_tools import KafkaTools
 from tests.server.broker.secured_cluster import USER, Secured, Way, secured_cluster
 from tests.waiting import PATIENCE, wait_for
 
@@ -110,19 +109,19 @@ async def by_aiokafka(way: Way, name: str) -> list[bytes]:
     return found
 
 
-def by_java(way: Way, name: str, folder: Path) -> list[bytes]:
+def by_java(tools: KafkaTools, way: Way, name: str, folder: Path) -> list[bytes]:
     file = folder / f"{name}.properties"
     file.write_text(way.of_java())
     common = ("--bootstrap-server", way.bootstrap, "--topic", name, "--command-config", str(file))
     written = b"\n".join(VALUES) + b"\n"
-    producer = tool_command("org.apache.kafka.tools.ConsoleProducer", *common)
-    subprocess.run(producer, input=written, check=True, timeout=120, capture_output=True)
-    consumer = tool_command(
+    said = tools.run("org.apache.kafka.tools.ConsoleProducer", *common, stdin=written.decode())
+    assert said.code == 0, said
+    read = tools.run(
         "org.apache.kafka.tools.consumer.ConsoleConsumer", *common, "--partition", "0", "--offset", "0",
-        "--max-messages", str(len(VALUES)),
+        "--max-messages", len(VALUES),
     )  # fmt: skip
-    read = subprocess.run(consumer, check=True, timeout=120, capture_output=True)
-    return read.stdout.splitlines()
+    assert read.code == 0, read
+    return read.out.encode().splitlines()
 
 
 def test_librdkafka_writes_and_reads_at_each_listener(secured: Secured) -> None:
@@ -146,9 +145,10 @@ def test_aiokafka_writes_and_reads_at_each_listener(secured: Secured) -> None:
 @pytest.mark.spark
 def test_java_writes_and_reads_at_each_listener(secured: Secured, tmp_path: Path) -> None:
     ways = secured.ways() if LONG else [secured.way("BOTH", "SCRAM-SHA-512")]
-    for way in at_least_one(ways):
-        name = topic(secured, named("java", way))
-        assert by_java(way, name, tmp_path) == VALUES, name
+    with closing(KafkaTools()) as tools:
+        for way in at_least_one(ways):
+            name = topic(secured, named("java", way))
+            assert by_java(tools, way, name, tmp_path) == VALUES, name
 
 
 def test_clients_say_that_the_password_is_wrong(secured: Secured) -> None:

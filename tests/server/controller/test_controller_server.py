@@ -73,6 +73,7 @@ def test_a_controller_that_starts_again_takes_only_appends_for_those_of_another_
         return found
 
     monkeypatch.setattr(controller_server, "leader_at", seen)
+    monkeypatch.setattr(controller_server, "WATCH_SECONDS", 0.3)
     with started_controller(lake) as made:
         assert made.faults == []
         made.await_active()

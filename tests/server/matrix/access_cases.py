@@ -339,13 +339,15 @@ def tokens(sides: Sides, side: Side) -> None:
     renewers = [{"principal_type": "User", "principal_name": name} for name in ("bob", "carol")]
     wrong = [{"principal_type": "Group", "principal_name": "staff"}]
     of_bob = {"owner_principal_type": "User", "owner_principal_name": "bob"}
-    for version in sides.versions("create_delegation_token"):
+    for version in (versions := sides.versions("create_delegation_token")):
         for label, values in {
             "default": nobody, "with renewers": {**nobody, "renewers": renewers}, "zero": {**nobody, "max_lifetime": 0},
             "of an hour": {**nobody, "max_lifetime": _HOUR}, "long": {**nobody, "max_lifetime": 99 * _DAY},
             "of bob": {**nobody, **of_bob}, "empty owner": {**nobody, "owner_principal_name": ""},
             "very long": {**nobody, "max_lifetime": 10**16},
         }.items():  # fmt: skip
+            if version != versions[-1] and label != "default" and not LONG:
+                continue
             made = _token(side, "alice", version, values)
             ms = {
                 name: round((getattr(made, name) - made.issue_timestamp).total_seconds())
@@ -378,13 +380,15 @@ def _changed_tokens(sides: Sides, side: Side, wanted: Mapping[str, Any]) -> None
     side.wait_for(is_known, "the controller to find the token")
     changes = (("renew_delegation_token", "renew_period"), ("expire_delegation_token", "expiry_time_period"))
     for api, field in changes:
-        for version in sides.versions(api):
+        for version in (versions := sides.versions(api)):
             for label, user, hmac, period in (
                 ("by its owner", "alice", made.hmac, _HOUR), ("by a renewer", "bob", made.hmac, 2 * _HOUR),
                 ("by a stranger", "eve", made.hmac, _HOUR), ("of no token", "alice", b"no token", _HOUR),
                 ("of nothing", "alice", b"", _HOUR), ("of an admin", SUPER_USER, made.hmac, _HOUR),
                 ("for long", "alice", made.hmac, 99 * _DAY),
             ):  # fmt: skip
+                if version != versions[-1] and label != "by its owner" and not LONG:
+                    continue
                 values = {"hmac": hmac, field: period}
                 frame = _as_user(side, user, api, version, values)
                 answer = response_in(side.frame(api, version, values), frame)

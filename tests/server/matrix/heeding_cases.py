@@ -142,10 +142,14 @@ _EFFECTS: Final = (
     ),
 )  # fmt: skip
 
+_QUICK: Final = tuple(
+    effect for effect in _EFFECTS if effect.setting in ("message.max.bytes", "compression.type", "log.roll.ms")
+)
+
 
 def heeded_settings(_: Sides, side: Side) -> None:
     """Each effect comes and goes with its setting; that of one broker counts before that of all."""
-    for number, effect in enumerate(_EFFECTS if LONG else _EFFECTS[:4]):
+    for number, effect in enumerate(_EFFECTS if LONG else _QUICK):
         without, with_all, with_own = effect.shown
         for step, of_all, own, shown in (
             ("before", None, None, without), ("of all", effect.of_all, None, with_all),

@@ -14,6 +14,7 @@ import pytest
 
 from kraftlake.runtime.errors import UsageError
 from kraftlake.runtime.free_ports import free_ports
+from kraftlake.server.notices import receivers
 from kraftlake.server.notices.receivers import CommandReceiver, NotDeliveredError, UrlReceiver
 from tests.at_least_one import at_least_one
 from tests.server.notices.url_server import serving
@@ -82,17 +83,17 @@ def test_a_command_that_reads_nothing_of_a_long_notice_is_no_fault() -> None:
 
 
 def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
-    child = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
-    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}, sys.argv[1]])"
-    command = CommandReceiver(python(code, tmp_path / "pid"), seconds=3)
-    with pytest.raises(NotDeliveredError, match=r"did not end within 3 seconds and was killed\."):
+    words = ["sh", "-c", 'sleep 600 & echo $! > "$0"; wait', str(tmp_path / "pid")]
+    command = CommandReceiver(shlex.join(words), seconds=1)
+    with pytest.raises(NotDeliveredError, match=r"did not end within 1 seconds and was killed\."):
         command.deliver(NOTICE, STOP)
     if (tmp_path / "pid").exists():
         pid = int((tmp_path / "pid").read_text())
         wait_for(lambda: not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text())
 
 
-def test_a_command_is_cut_short_when_the_process_ends() -> None:
+def test_a_command_is_cut_short_when_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receivers, "_STOP_SECONDS", 0.1)
     stop = threading.Event()
     stop.set()
     begun = time.monotonic()

@@ -50,7 +50,7 @@ def serving(*answers: int) -> Iterator[UrlServer]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         made.port = server.server_port
-        thread = Thread(target=server.serve_forever, daemon=True)
+        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)  # which ends that soon
         thread.start()
         try:
             yield made

@@ -134,7 +134,7 @@ def test_an_element_of_a_list_takes_little_memory_however_small_it_is(
 ) -> None:
     key, version, head = HEAD[name]
     element, tail = SMALLEST[name]
-    count = 5_000
+    count = 2_000
     size = uvarint(count + 1) if head == b"\0" else count.to_bytes(4, "big")
     frame = REQUEST_HEADER.pack(key, version, 7, -1) + head + size + element * count + tail
     dispatcher, answered = cluster.members[node].server.dispatcher, threading.Event()

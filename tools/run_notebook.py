@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbclient import NotebookClient
-
 from tools.samples import beside_samples
 
 
 def executed(path: Path) -> Any:
     """The notebook with the outputs of a run."""
+    import nbformat  # compiles grammars when it is imported, for seconds
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(path, as_version=4)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with beside_samples():
@@ -25,5 +25,7 @@ def executed(path: Path) -> Any:
 
 
 if __name__ == "__main__":
+    import nbformat
+
     file = Path(sys.argv[1])
     nbformat.write(executed(file), file)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import nbformat
 import pytest
 
 from tests.at_least_one import at_least_one
@@ -23,6 +22,8 @@ def texts(cell: Any) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore")  # of packages that a kernel is made of
 def test_the_notebook_shows_what_its_cells_print() -> None:
+    import nbformat  # which takes seconds, that a worker without this test need not spend
+
     held, now = nbformat.read(PATH, as_version=4), executed(PATH)
     for before, after in at_least_one(zip(held.cells, now.cells, strict=True)):
         if before.cell_type == "code":

@@ -41,10 +41,18 @@ with suppress(KraftlakeError):  # there is no Java or no Spark, which the tests 
         os.environ.setdefault("SPARK_SUBMIT_OPTS", options)
 
 
+AT_STARTUP = Path(__file__).with_name("at_startup")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Print what the rooms take where the reports of all workers come together."""
+    """Print what the rooms take where the reports of all workers come together.
+
+    Where tests run, and not where xdist starts its workers: give the processes that they start `at_startup`.
+    """
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(RoomSeconds(), "room_seconds")
+    if config.getoption("dist", "no") == "no":
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(AT_STARTUP), os.environ.get("PYTHONPATH"))))
 
 
 def pytest_report_header() -> str:

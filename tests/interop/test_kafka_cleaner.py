@@ -21,7 +21,7 @@ from tests.interop.managers_of_both import kafka_manager, our_manager
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = 400 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 15
+EXAMPLES = 400 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 8
 HOUR_MS = 3_600_000
 
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 import kraftlake
 from kraftlake.diagnosis.undo.apply_plan import apply_plan
 from kraftlake.diagnosis.undo.step import Action, StepClass
-from tests.interop.test_undo_on_kafka import past_state_comes_back
+from tests.interop.test_undo_on_kafka import LONG, past_state_comes_back
 from tests.interop.undone_nodes import FAST, LakeCluster, acl, clean, cluster_on_a_lake, done
 from tests.server.matrix.wire import Wire
 
@@ -24,12 +24,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeCluster]:
         yield up
 
 
-@pytest.mark.parametrize("over", ["bootstrap", "controller"])
+@pytest.mark.parametrize("over", ["bootstrap", "controller"] if LONG else ["bootstrap"])
 def test_a_past_state_comes_back(cluster: LakeCluster, tmp_path: Path, over: str) -> None:
     past_state_comes_back(cluster, tmp_path, over)
 
 
-@pytest.mark.parametrize("over", ["bootstrap", "controller"])
+@pytest.mark.parametrize("over", ["bootstrap", "controller"] if LONG else ["controller"])
 def test_acls_quotas_and_users_made_since_then_go(cluster: LakeCluster, tmp_path: Path, over: str) -> None:
     clean(cluster)
     set_quota(cluster, 1000.0)

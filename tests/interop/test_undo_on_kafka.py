@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 import kraftlake
 from kraftlake.cli.views.undo_view import AppliedView
+from kraftlake.diagnosis.undo import applying
 from kraftlake.diagnosis.undo.apply_plan import apply_plan
 from kraftlake.diagnosis.undo.applying import ApplyError, Taken
 from kraftlake.diagnosis.undo.journal import Journal
@@ -191,6 +192,7 @@ def test_another_tool_that_keeps_its_own_state_is_found_by_reading_back(
         set_configs(client, ck.ResourceType.TOPIC, "orders", retention_ms="700000")
 
     monkeypatch.setattr(AppliedView, "step", kept)
+    monkeypatch.setattr(applying, "_SETTLED_SECONDS", 0.5)  # the value is not to come back by itself
     words = ("undo", node.controller, "--to", then, "--apply", "--destructive", "--yes", "--journal", tmp_path / "j")
     lines = run(*words, code=3, width=200).stdout.splitlines()
     assert "1 entry still differs:" in lines[-3]

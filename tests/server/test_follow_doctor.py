@@ -33,6 +33,7 @@ def test_a_finding_is_a_series_and_a_notice_when_it_appears_and_when_it_clears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follow_doctor, "SHARE", 1.0)
+    monkeypatch.setitem(follow_doctor.FollowDoctor.__init__.__kwdefaults__, "look", 0.05)
     cluster = FakeCluster(small_log(), "cluster-of-follow-0001")
     with cluster.serving(), serving(200) as server:
         config = FollowConfig(

@@ -179,6 +179,7 @@ def all_in_sync(cluster: LakeProcesses) -> bool:
     )
 
 
+@pytest.mark.skipif(not LONG, reason="make test-long: controller/test_controller_process.py has a stale one as well")
 def test_a_controller_that_slept_while_another_took_over_never_commits_again(cluster: LakeProcesses) -> None:
     stale, epoch = active_controller(cluster), active_epoch(cluster)
     before = len(stale.events("standby"))

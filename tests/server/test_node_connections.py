@@ -213,4 +213,4 @@ def test_at_the_nodes_listener_no_one_is_known_without_a_certificate(cluster: Se
         }
     )  # fmt: skip
     with pytest.raises(KafkaException):
-        plain.list_topics(timeout=3)
+        plain.list_topics(timeout=1)

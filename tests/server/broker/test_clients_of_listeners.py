@@ -6,6 +6,7 @@ Those of Java take a JVM each; `make test` has them at one listener.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import ssl
 import warnings
@@ -131,7 +132,8 @@ def test_librdkafka_writes_and_reads_at_each_listener(secured: Secured) -> None:
 
 
 def test_kafka_python_writes_and_reads_at_each_listener(secured: Secured) -> None:
-    for way in at_least_one(secured.ways()):
+    ways = {way.bootstrap: way for way in secured.ways()}.values()
+    for way in at_least_one(secured.ways() if LONG else ways):
         name = topic(secured, named("kafka-python", way))
         assert by_kafka_python(way, name) == VALUES, name
 
@@ -151,6 +153,7 @@ def test_java_writes_and_reads_at_each_listener(secured: Secured, tmp_path: Path
             assert by_java(tools, way, name, tmp_path) == VALUES, name
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_clients_say_that_the_password_is_wrong(secured: Secured) -> None:
     wrong = attrs.evolve(secured.way("BOTH", "SCRAM-SHA-256"), password="wrong")
     told: list[str] = []
@@ -171,3 +174,4 @@ def test_clients_say_that_the_password_is_wrong(secured: Secured) -> None:
 
     with pytest.raises(aiokafka.errors.KafkaError):
         asyncio.run(start())
+    gc.collect()  # aiokafka may leave the transport of a login that failed to it, and not to a later test

@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE, wait_for
 pytestmark = pytest.mark.xdist_group("secure_cluster")
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 long = pytest.mark.skipif(not LONG, reason="make test-long: a JVM, and a second start")
-BROKERS, CONTROLLERS = 2, 2
+BROKERS, CONTROLLERS = 2, 2 if LONG else 1
 ALICE = "alice-secret"
 
 

@@ -15,6 +15,7 @@ import pyspark
 import pytest
 
 from kraftlake.spark_jobs import java_home
+from kraftlake.spark_jobs.spark_home import spark_home
 from tests.process_sessions import kill_session, killed_with_parent
 from tests.waiting import wait_for
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[1]
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 _STARTED = re.compile(r"Spark Connect server started at: \S*:(\d+)")
 _OPTIONS = {
     "spark.connect.grpc.binding.port": "0",
@@ -43,7 +45,7 @@ def connect_server(
     master: str = "local[2]",
 ) -> Iterator[str]:
     """Start a server, whose files and log are in the folder; gives its address, and kills all of it at the end."""
-    home = Path(pyspark.__file__).parent
+    home = Path(pyspark.__file__).parent if LONG else spark_home()  # a user's, or the one that starts sooner
     words = [f"--conf={name}={value}" for name, value in {**_OPTIONS, **(options or {})}.items()]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"
     command = [str(home / "bin" / "spark-submit"), f"--master={master}", *words, f"--class={main}", "spark-internal"]

@@ -114,28 +114,30 @@ def test_jobs_make_the_tables_of_one_process_in_steps(tmp_path: Path, made: Path
     lake, whole = tmp_path / "lake", list(sample_batches())
     log = MetadataLog.create(lake)
     append_in(log, 1, whole[:400])
+    update_tables(lake, ALL.tables)
+    log.refresh()
+    append_in(log, 1, whole[400:])
     heard: list[ReplayProgress] = []
     told: list[int] = []
-    first = run_job(
+    done = run_job(
         "all",
         lake,
         spark=session,
+        options=StreamOptions(max_records=3_000),
         listener=ReplayListener(heard.append),
         on_progress=lambda offset, _: told.append(offset),
     )
-    assert (first.base_offset, first.offset) == (-1, whole[400].base_offset - 1)
-    assert (first.micro_batches, first.steps, first.executors, first.driver_batches) == (1, 1, 1, 0)
-    assert first.snapshots == (first.offset + 1,)
-    append_in(log, 1, whole[400:])
-    done = run_job("all", lake, spark=session, options=StreamOptions(max_records=3_000))
-    assert (done.base_offset, done.offset, done.micro_batches) == (first.offset, LAST_OFFSET, 2)
+    assert (done.base_offset, done.offset) == (whole[400].base_offset - 1, LAST_OFFSET)
+    assert (done.micro_batches, done.steps, done.executors, done.driver_batches) == (2, 2, 1, 0)
+    assert done.snapshots[-1] == LAST_OFFSET + 1
     assert done.image.topics.partition_count == kraftlake.open(made).image().topics.partition_count
     assert tables_of(lake) == tables_of(made)
     assert done.open_rows["partition_history"] == done.image.topics.partition_count
     assert run_job("all", lake, spark=session).micro_batches == 0
-    assert told[-1] == first.offset
-    assert [(progress.offset, progress.lag) for progress in heard] == [(first.offset, 0)]
-    assert heard[0].partitions == first.image.topics.partition_count
+    assert told[-1] == LAST_OFFSET
+    assert [progress.lag for progress in heard] == [LAST_OFFSET - progress.offset for progress in heard]
+    assert (len(heard), heard[-1].offset) == (2, LAST_OFFSET)
+    assert heard[-1].partitions == done.image.topics.partition_count
     if LONG:
         run_job("records", lake, spark=session)
         assert tables_of(lake, ("records",)) == tables_of(made, ("records",))

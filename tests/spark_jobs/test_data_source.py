@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@cache
 def lines_of(path: Path) -> list[dict[str, Any]]:
     """`kraftlake log --json` of a Kafka directory, redacted."""
     lines = [record.to_json() for batch in open_directory(path).batches() for record in log_records(batch)]

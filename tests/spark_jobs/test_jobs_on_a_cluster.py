@@ -21,12 +21,17 @@ from tests.spark_cluster import SparkCluster
 from tests.spark_driver import ClusterDriver
 from tests.tables.sample_log import LAST_OFFSET, append_in, batches_between, lake_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(
+        os.environ.get("KRAFTLAKE_TESTS") != "long",
+        reason="KRAFTLAKE_TESTS=long: the quick run has a worker killed in test_records_on_a_cluster.py, drivers that "
+        "crash in test_random_crashes.py, and all tables of a cluster in test_object_store.py",
+    ),
+]
 
 DRIVER = "tests.spark_jobs.cluster_jobs"
 ALL_JOBS = ("all", "records")
-LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-LAST = LAST_OFFSET if LONG else batches_between(0, 4_000)[-1].last_offset
 LOGS: dict[str, Callable[[Path], object]] = {
     "sample": lambda lake: lake_of(lake, commits=2),
     "generated": lambda lake: generate_lake(lake, Plan(brokers=6, topics=60, partitions=8, records=20_000)),
@@ -44,7 +49,7 @@ def rows_of(lake: Path, tables: Sequence[str] = TABLES) -> Rows:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """What one process makes."""
     lake = tmp_path_factory.mktemp("undisturbed") / "lake"
-    lake_of(lake, commits=2, last=LAST)
+    lake_of(lake, commits=2)
     update_tables(lake, TABLES)
     return rows_of(lake)
 
@@ -92,7 +97,7 @@ def test_no_killed_driver_no_lost_state_and_no_killed_worker_changes_anything(
     spark_cluster: SparkCluster, tmp_path: Path, undisturbed: Rows
 ) -> None:
     lake = tmp_path / "lake"
-    whole = batches_between(0, LAST)
+    whole = batches_between(0, LAST_OFFSET)
     log = MetadataLog.create(lake)
     append_in(log, 4, whole[:600])
     run_until_killed(spark_cluster, lake)
@@ -102,12 +107,11 @@ def test_no_killed_driver_no_lost_state_and_no_killed_worker_changes_anything(
     assert rows_of(lake) == undisturbed
 
 
-@pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a run more than above, which goes on with kept states")
 def test_states_that_a_killed_driver_kept_are_gone_on_with_and_made_again_once_lost(
     spark_cluster: SparkCluster, tmp_path: Path, undisturbed: Rows
 ) -> None:
     lake = tmp_path / "lake"
-    whole = batches_between(0, LAST)
+    whole = batches_between(0, LAST_OFFSET)
     log = MetadataLog.create(lake)
     append_in(log, 4, whole[:600])
     run_until_killed(spark_cluster, lake)
@@ -120,7 +124,6 @@ def test_states_that_a_killed_driver_kept_are_gone_on_with_and_made_again_once_l
     assert rows_of(lake) == undisturbed
 
 
-@pytest.mark.skipif(not LONG, reason="the quick run has a job in many steps above")
 @pytest.mark.parametrize("steps", [1, 100])
 @pytest.mark.parametrize("log", LOGS)
 def test_every_job_makes_the_rows_of_one_process_in_any_number_of_steps(

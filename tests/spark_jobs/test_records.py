@@ -120,19 +120,24 @@ def test_a_trimmed_log_begins_where_it_begins_and_is_refused_where_rows_are_miss
         run_records(tmp_path / "left-behind", spark)
 
 
-def test_sql_sees_one_type_as_columns(tmp_path: Path, spark: SparkSession) -> None:
-    lake_of(tmp_path / "lake", commits=1, last=400)
-    run_records(tmp_path / "lake", spark)
-    query = f"SELECT offset, topic_record.* FROM delta.`{tmp_path}/lake/records` WHERE type = 'TOPIC_RECORD'"
+@pytest.fixture(scope="module")
+def short_lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    """A lake with the table of some hundred records."""
+    lake = tmp_path_factory.mktemp("records") / "lake"
+    lake_of(lake, commits=1, last=400)
+    run_records(lake, spark)
+    return lake
+
+
+def test_sql_sees_one_type_as_columns(short_lake: Path, spark: SparkSession) -> None:
+    query = f"SELECT offset, topic_record.* FROM delta.`{short_lake}/records` WHERE type = 'TOPIC_RECORD'"
     frame = spark.sql(query)
     assert frame.columns == ["offset", "name", "topic_id"]
     assert frame.count() > 10
 
 
-def test_the_table_says_what_its_columns_mean(tmp_path: Path, spark: SparkSession) -> None:
-    lake_of(tmp_path / "lake", commits=1, last=400)
-    run_records(tmp_path / "lake", spark)
-    described = spark.sql(f"DESCRIBE TABLE delta.`{tmp_path}/lake/records`").collect()
+def test_the_table_says_what_its_columns_mean(short_lake: Path, spark: SparkSession) -> None:
+    described = spark.sql(f"DESCRIBE TABLE delta.`{short_lake}/records`").collect()
     comments = {row.col_name: row.comment for row in described if row.col_name in RECORDS.schema.names}
     assert comments == {field.name: meaning for field, meaning in RECORDS.columns}
     assert comments["topic_record"] == "TOPIC_RECORD: a topic has been created; null in rows of other types"

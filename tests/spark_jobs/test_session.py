@@ -13,6 +13,7 @@ import pytest
 from kraftlake.cli import submit
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.spark_jobs import java_home, session, spark_session
+from kraftlake.spark_jobs.spark_home import spark_home
 from tests.tables.sample_log import lake_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[2]
 PROGRAM = "kraftlake.cli.submit"
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -36,7 +38,7 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.spark
-@pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="KRAFTLAKE_TESTS=long: a JVM of its own")
+@pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: a JVM of its own")
 def test_the_program_prints_its_answer_and_nothing_else(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=2, last=400)
     end_offset = MetadataLog.open(tmp_path / "lake").end_offset
@@ -55,13 +57,19 @@ def test_the_program_can_be_given_to_spark_submit(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=1, last=100)
     program = Path(sys.executable).with_name("spark-submit")
     java = ["--master", "local[1]", "--driver-java-options", QUICK]
+    job = "replay" if LONG else "snapshot"  # a stream takes seconds
     done = run(
-        [str(program), *java, submit.__file__, "replay", str(tmp_path / "lake")],
+        [str(program), *java, submit.__file__, job, str(tmp_path / "lake")],
         PYSPARK_PYTHON=sys.executable,
         JAVA_HOME=os.environ.get("JAVA_HOME") or str(java_home()),
+        **({} if LONG else {"SPARK_HOME": str(spark_home())}),
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1])["microBatches"] == 1
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["offset"] == 100
+    assert answer["microBatches" if LONG else "records"] > 0
+    (snapshot,) = MetadataLog.open(tmp_path / "lake").snapshots()
+    assert snapshot.end_offset == 101
 
 
 def options_of(*, long_lived: bool) -> tuple[str, str]:

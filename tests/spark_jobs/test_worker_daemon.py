@@ -75,7 +75,7 @@ def of_workers(spark: SparkSession) -> dict[int, dict[str, Any]]:
 @pytest.mark.spark
 def test_workers_of_a_job_have_nothing_left_to_import(spark: SparkSession, imported: set[str], tmp_path: Path) -> None:
     before = {worker: {*facts["modules"]} for worker, facts in of_workers(spark).items()}  # other tests ran tasks, too
-    lake_of(tmp_path / "lake", commits=1)
+    lake_of(tmp_path / "lake", commits=1, last=1_000)
     for job in ("all", "records"):
         run_job(job, tmp_path / "lake", spark=spark)
     workers = of_workers(spark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -27,6 +28,16 @@ Tell = Callable[[list[Sequence[RecordBatch]]], pa.Table]
 """What makes rows of a log, by batches taken so many at a time."""
 
 REAL_LOGS = ("kafka-4.4", "crash-torn")
+HISTORIES_OF_REAL_LOGS = [
+    pytest.param(
+        "kafka-4.4",
+        marks=pytest.mark.skipif(
+            os.environ.get("KRAFTLAKE_TESTS") != "long",
+            reason="KRAFTLAKE_TESTS=long: the quick run has its histories in tests/tables/history/test_writers.py",
+        ),
+    ),
+    "crash-torn",
+]
 
 
 def cut(batches: Sequence[RecordBatch], cuts: Iterable[int]) -> list[Sequence[RecordBatch]]:

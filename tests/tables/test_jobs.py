@@ -46,7 +46,7 @@ def rows_of(lake: Path) -> dict[str, list[str]]:
     return {name: sorted(map(repr, DeltaTable(lake / name).to_pyarrow_table().to_pylist())) for name in ALL.tables}
 
 
-@settings(max_examples=max(8, settings.default.max_examples // 8))
+@settings(max_examples=max(4, settings.default.max_examples // 12))  # type: ignore[union-attr]
 @given(
     log=metadata_logs(max_steps=40),
     cuts=st.lists(st.integers(0, 30), min_size=1, max_size=4),

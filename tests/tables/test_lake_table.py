@@ -155,17 +155,17 @@ def test_after_many_appends_it_opens_from_a_checkpoint_that_keeps_what_it_says(t
 
 
 def test_a_table_that_grows_by_little_for_long_stays_few_files(table: LakeTable, tmp_path: Path) -> None:
-    for offset in range(200):
+    for offset in range(100):
         table.append(rows_from(offset, offset), offset)
     assert len(read_table(table.path).files) < 64 + 5
-    for offset in range(200, 270):  # as runs of a job that each append once
+    for offset in range(100, 170):  # as runs of a job that each append once
         again = LakeTable(MADE_UP, tmp_path)
         again.create("log-1")
         again.append(rows_from(offset, offset), offset)
         again.finish()
     assert len(read_table(table.path).files) < 64 + 5
-    assert rows_of(table).equals(rows_from(0, 269))
-    assert table.last_offset() == 269
+    assert rows_of(table).equals(rows_from(0, 169))
+    assert table.last_offset() == 169
 
 
 @pytest.mark.spark

@@ -18,12 +18,16 @@ from tests.spark_cluster import SparkCluster
 from tests.spark_jobs.fold.cluster_fold import begun
 from tests.spark_jobs.fold.test_spark_fold import changes_in_one_process, kept_batches, local_batches
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(
+        os.environ.get("KRAFTLAKE_TESTS") != "long",
+        reason="KRAFTLAKE_TESTS=long: the quick run has a worker killed in test_records_on_a_cluster.py",
+    ),
+]
 
 DRIVER = "tests.spark_jobs.fold.cluster_fold"
-LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-RECORDS = 140_000 if LONG else 20_000
-in_the_long_profile = pytest.mark.skipif(not LONG, reason="KRAFTLAKE_TESTS=long: three JVMs and a worker more")
+RECORDS = 140_000
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +49,7 @@ def check(lake: Path, told: dict[str, Any]) -> None:
     assert [snapshot.name for snapshot in log.snapshots()] == [told["name"]]
 
 
-@pytest.mark.parametrize(
-    "stage", [*(pytest.param(stage, marks=in_the_long_profile) for stage in ("-", "read")), "fold"]
-)
+@pytest.mark.parametrize("stage", ["-", "read", "fold"])
 def test_a_worker_that_is_killed_in_the_middle_changes_nothing(
     spark_cluster: SparkCluster, generated: Path, tmp_path: Path, stage: str
 ) -> None:

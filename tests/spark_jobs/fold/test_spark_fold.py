@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+RECORDS = 30_000 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 14_000
 INSIDE = 3000
 """An offset of the sample in the middle of its history."""
 
@@ -82,9 +84,9 @@ def same_rows(one: pa.Table, other: pa.Table) -> bool:
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A history with outages, reassignments and topics that come and go, longer than what one process reads."""
+    """A history with outages, reassignments and topics that come and go."""
     lake = tmp_path_factory.mktemp("fold") / "lake"
-    generate_lake(lake, Plan(brokers=9, topics=150, partitions=20, records=30_000, seed=5))
+    generate_lake(lake, Plan(brokers=9, topics=150, partitions=20, records=RECORDS, seed=5))
     return lake
 
 

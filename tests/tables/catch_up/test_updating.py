@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from kraftlake.tables.table_locks import hold_tables
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, image_without_spark, lake_of
 
 Tables = dict[str, list[dict[str, Any]]]
+LAST = LAST_OFFSET if os.environ.get("KRAFTLAKE_TESTS") == "long" else batches_between(0, 3_000)[-1].last_offset
 TABLES = tuple(dict.fromkeys(table for job in JOBS.values() for table in job.tables))
 
 
@@ -39,53 +41,53 @@ def tables_of(lake: Path, names: tuple[str, ...] = TABLES) -> Tables:
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """All tables of the sample, made in one run."""
     lake = tmp_path_factory.mktemp("expected") / "lake"
-    lake_of(lake, commits=2)
+    lake_of(lake, commits=2, last=LAST)
     done = update_tables(lake, TABLES)
-    assert (done.base_offset, done.offset, done.snapshots) == (-1, LAST_OFFSET, ())
+    assert (done.base_offset, done.offset, done.snapshots) == (-1, LAST, ())
     assert done.image == image_without_spark(lake)
     return tables_of(lake)
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
 def test_a_job_writes_its_tables_and_no_others(tmp_path: Path, expected: Tables, job: Job) -> None:
-    lake_of(tmp_path / "lake", commits=2)
+    lake_of(tmp_path / "lake", commits=2, last=LAST)
     done = update_by_job(job.name, tmp_path / "lake")
-    assert (done.offset, {*done.rows}) == (LAST_OFFSET, {*job.tables})
+    assert (done.offset, {*done.rows}) == (LAST, {*job.tables})
     assert tables_of(tmp_path / "lake", job.tables) == {name: expected[name] for name in job.tables}
-    assert done.snapshots == ((LAST_OFFSET + 1,) if job.snapshots else ())
+    assert done.snapshots == ((LAST + 1,) if job.snapshots else ())
     assert not {path.name for path in (tmp_path / "lake").iterdir()} & {*TABLES} - {*job.tables}
     with pytest.raises(UsageError, match="there is no job 'sing'"):
         update_by_job("sing", tmp_path / "lake")
 
 
 def test_a_run_writes_every_table_but_records_and_the_snapshots(tmp_path: Path, expected: Tables) -> None:
-    lake_of(tmp_path / "lake", commits=2)
+    lake_of(tmp_path / "lake", commits=2, last=LAST)
     told: list[tuple[int, int]] = []
     done = update_tables(tmp_path / "lake", on_progress=lambda *step: told.append(step))
-    assert told[-1] == (LAST_OFFSET, LAST_OFFSET + 1)
-    assert done.snapshots[-1] == LAST_OFFSET + 1
+    assert told[-1] == (LAST, LAST + 1)
+    assert done.snapshots[-1] == LAST + 1
     assert {*done.rows} == {*ALL.tables}
     assert tables_of(tmp_path / "lake", ALL.tables) == {name: expected[name] for name in ALL.tables}
     assert done.rows["events"] == len(expected["events"])
     assert not (tmp_path / "lake" / "records").exists()
     again = update_tables(tmp_path / "lake")
-    assert (again.base_offset, again.batches, sum(again.rows.values())) == (LAST_OFFSET, 0, 0)
+    assert (again.base_offset, again.batches, sum(again.rows.values())) == (LAST, 0, 0)
 
 
 def test_tables_that_are_apart_go_on_each_at_its_own_offset(tmp_path: Path, expected: Tables) -> None:
     lake = tmp_path / "lake"
-    log = lake_of(lake, commits=1, last=1500)
+    log = lake_of(lake, commits=1, last=1000)
     assert {*update_tables(lake, ["events", "records", "events"]).rows} == {"events", "records"}
-    append_in(log, 2, batches_between(log.end_offset, 3500))
+    append_in(log, 2, batches_between(log.end_offset, 2000))
     assert update_tables(lake, ["partition_history", "scram_history"]).base_offset == -1
-    append_in(log, 2, batches_between(log.end_offset, LAST_OFFSET))
+    append_in(log, 2, batches_between(log.end_offset, LAST))
     assert {*update_tables(lake).rows} == {*ALL.tables, "records"}, "a lake that has records/ gets its rows"
     assert tables_of(lake) == expected
 
 
 def test_following_takes_in_what_is_appended_until_it_is_stopped(tmp_path: Path, expected: Tables) -> None:
     lake = tmp_path / "lake"
-    log = lake_of(lake, commits=1, last=1500)
+    log = lake_of(lake, commits=1, last=1000)
     stop, told = threading.Event(), threading.Condition()
     offsets: list[int] = []
 
@@ -99,14 +101,14 @@ def test_following_takes_in_what_is_appended_until_it_is_stopped(tmp_path: Path,
         target=lambda: results.append(update_tables(lake, TABLES, stop=stop, poll=0.01, on_update=on_update))
     )
     run.start()
-    for last in (3500, LAST_OFFSET):
+    for last in (2000, LAST):
         with told:
             assert told.wait_for(lambda due=log.end_offset - 1: offsets[-1:] == [due], timeout=120)
         with pytest.raises(LakeError, match="another run writes events/"), hold_tables(lake, ["events"]):
             pass
         append_in(log, 3, batches_between(log.end_offset, last))
     with told:
-        assert told.wait_for(lambda: offsets[-1:] == [LAST_OFFSET], timeout=120)
+        assert told.wait_for(lambda: offsets[-1:] == [LAST], timeout=120)
     stop.set()
     run.join(120)
     assert results[0].rows["events"] == len(expected["events"])
@@ -116,7 +118,7 @@ def test_following_takes_in_what_is_appended_until_it_is_stopped(tmp_path: Path,
 @pytest.mark.parametrize("poll", [1.0, None])
 def test_a_run_that_is_stopped_commits_what_it_has_read(tmp_path: Path, expected: Tables, poll: float | None) -> None:
     lake = tmp_path / "lake"
-    lake_of(lake, commits=1)
+    lake_of(lake, commits=1, last=LAST)
     stop = threading.Event()
     stop.set()
     update_tables(lake, TABLES, stop=stop, poll=poll)

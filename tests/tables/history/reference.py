@@ -75,11 +75,23 @@ class History:
                 self._open[key], self._states[key] = row, state
 
 
+def from_start(batches: Iterable[RecordBatch], start: MetadataImage) -> Iterator[MetadataImage]:
+    """As `images`, with the image before them if there is one."""
+    if start is not MetadataImage.EMPTY:
+        yield start
+    yield from images(batches, start)
+
+
 def partition_rows(batches: Iterable[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> list[Row]:
     """`partition_history/`, in the order of `in_order`."""
+    return partition_rows_seen(from_start(batches, start))
+
+
+def partition_rows_seen(seen: Iterable[MetadataImage]) -> list[Row]:
+    """`partition_history/`, by images one by one."""
     history = History()
     before = MetadataImage.EMPTY
-    for image in (*([start] if start is not MetadataImage.EMPTY else ()), *images(batches, start)):
+    for image in seen:
         changed: dict[Any, Row | None] = {}
         racks = racks_of(image)
         moved = image.cluster is not before.cluster and racks_of(before) != racks
@@ -176,9 +188,25 @@ def _voter_row(voter: Voter) -> Row:
 
 def all_small_rows(batches: Sequence[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> dict[str, list[Row]]:
     """All history tables but that of partitions."""
-    seen = [*([] if start is MetadataImage.EMPTY else [start]), *images(batches, start)]
+    return _small_rows_seen(batches, [*from_start(batches, start)])
+
+
+def all_rows(batches: Sequence[RecordBatch], start: MetadataImage = MetadataImage.EMPTY) -> dict[str, list[Row]]:
+    """All history tables."""
+    seen = [*from_start(batches, start)]
+    return {"partition_history": partition_rows_seen(seen), **_small_rows_seen(batches, seen)}
+
+
+def _small_rows_seen(batches: Sequence[RecordBatch], seen: Sequence[MetadataImage]) -> dict[str, list[Row]]:
     of_images = {table.name: small_rows(table, seen) for table in SMALL_TABLES if table.name in PARTS}
     return {**of_images, **quorum_rows(batches), "directory_history": directory_rows(seen)}
+
+
+def rows_until(rows: Iterable[Row], offset: int) -> list[Row]:
+    """The rows of the log up to an offset, of those of a longer one."""
+    begun = (row for row in rows if row["valid_from_offset"] <= offset)
+    still = {"valid_to_offset": None, "valid_to": None}
+    return [row if (end := row["valid_to_offset"]) is not None and end <= offset else row | still for row in begun]
 
 
 def directory_rows(seen: Iterable[MetadataImage]) -> list[Row]:

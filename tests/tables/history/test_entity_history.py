@@ -36,6 +36,7 @@ from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, begin, data, end, log_of, topic, uuid_of
 from tests.tables.history.reference import Row, all_small_rows, images, plain
 from tests.tables.sample_log import SAMPLES
+from tests.tables.telling import HISTORIES_OF_REAL_LOGS
 
 
 def ended(log: Iterable[RecordBatch], states: Sequence[EntityHistory], start: MetadataImage) -> list[list[Any]]:
@@ -80,7 +81,7 @@ def test_it_goes_on_from_any_image(log: list[RecordBatch], at: int) -> None:
     assert histories(log[at:], start) == all_small_rows(log[at:], start)
 
 
-@pytest.mark.parametrize("sample", ["kafka-4.4", "crash-torn"])
+@pytest.mark.parametrize("sample", HISTORIES_OF_REAL_LOGS)
 def test_real_logs_have_the_histories_that_their_images_have(sample: str) -> None:
     batches = [*open_directory(SAMPLES / sample / "log" / "__cluster_metadata-0").batches()]
     found = histories(batches)

@@ -25,7 +25,7 @@ from tests.few_examples import few_examples
 from tests.metadata_logs import START_TIME, metadata_logs
 from tests.replay.made_logs import abort, begin, end, topic, uuid_of
 from tests.tables.history.reference import KEYS, Row, images, partition_rows, plain
-from tests.tables.telling import REAL_LOGS, cut, generated_log, real_log, take_into
+from tests.tables.telling import HISTORIES_OF_REAL_LOGS, cut, generated_log, real_log, take_into
 
 KEY = KEYS["partition_history"]
 
@@ -91,7 +91,7 @@ def test_it_goes_on_from_any_image_and_what_was_open_there(log: list[RecordBatch
     assert history([log[at:]], start=start) == partition_rows(log[at:], start)
 
 
-@pytest.mark.parametrize("sample", REAL_LOGS)
+@pytest.mark.parametrize("sample", HISTORIES_OF_REAL_LOGS)
 def test_real_logs_have_the_history_that_their_images_have(sample: str) -> None:
     batches = real_log(sample)
     expected = partition_rows(batches)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ from tests.cli.running import run, run_json
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, begin, data, end, topic
 from tests.tables.history.folding import Run, run_to_end
-from tests.tables.history.reference import KEYS, Row, all_small_rows, partition_rows, plain, quorum_rows
+from tests.tables.history.reference import KEYS, Row, all_rows, plain, quorum_rows, rows_until
 from tests.tables.sample_log import LAST_OFFSET, SAMPLE, append_in, batches_between, lake_of
 
 if TYPE_CHECKING:
@@ -46,11 +45,7 @@ def tables_of(lake: Path) -> dict[str, list[Row]]:
     }
 
 
-def expected_of(batches: Sequence[RecordBatch]) -> dict[str, list[Row]]:
-    return {"partition_history": partition_rows(batches), **all_small_rows(batches)}
-
-
-@settings(max_examples=max(15, settings.default.max_examples // 5))
+@settings(max_examples=settings.default.max_examples // 5)  # type: ignore[union-attr]
 @given(log=metadata_logs(max_steps=40), cuts=st.lists(st.integers(0, 30), max_size=3), lost=st.data())
 def test_runs_that_end_or_are_killed_anywhere_write_the_same(
     tmp_path_factory: pytest.TempPathFactory, log: list[RecordBatch], cuts: list[int], lost: st.DataObject
@@ -66,13 +61,13 @@ def test_runs_that_end_or_are_killed_anywhere_write_the_same(
                 [*run.fold.take(rows)]
             run.publish(lost.draw(st.integers(0, len(run.tables)), label="tables written before it is killed"))
     run_to_end(lake)
-    assert tables_of(lake) == expected_of(log)
+    assert tables_of(lake) == all_rows(log)
     shutil.rmtree(lake)
 
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, list[Row]]:
-    return expected_of(batches_between(0, LAST_OFFSET))
+    return all_rows(batches_between(0, LAST_OFFSET))
 
 
 @pytest.mark.parametrize("sample", ["kafka-4.4"])
@@ -178,7 +173,7 @@ def test_an_append_writes_what_was_so_where_it_began_whatever_is_folded_until_it
         run.fold_to(further)
         for end_append in begun:
             end_append()
-        assert tables_of(lake) == expected_of(batches_between(0, to_offset))
+        assert tables_of(lake) == {name: rows_until(rows, to_offset) for name, rows in expected.items()}
     run_to_end(lake)
     assert tables_of(lake) == expected
 
@@ -218,8 +213,7 @@ def test_a_log_that_starts_above_0_begins_with_the_snapshot_that_covers_its_star
     run_to_end(tmp_path / "lake")
     base = min(snapshot.end_offset for snapshot in log.snapshots() if snapshot.end_offset >= log.start_offset)
     start, batches = image_at(LakeReader(log), base - 1), [*log.batches(base)]
-    expected = {"partition_history": partition_rows(batches, start.image), **all_small_rows(batches, start.image)}
-    assert tables_of(tmp_path / "lake") == expected | quorum_rows(batches, start)
+    assert tables_of(tmp_path / "lake") == all_rows(batches, start.image) | quorum_rows(batches, start)
 
 
 def test_a_table_whose_rows_are_not_the_logs_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,22 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FOR_FEW_ROWS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Options of the quick run: Spark interprets a plan, since to compile it costs more than the rows of a test do."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from kraftlake.spark_jobs import spark_session
 
     session = spark_session("kraftlake tests")
+    if os.environ.get("KRAFTLAKE_TESTS") != "long":
+        for name, value in FOR_FEW_ROWS.items():
+            session.conf.set(name, value)
     yield session
     session.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import attrs
 
 PACKAGE = Path(__file__).resolve().parents[1] / "kraftlake"
 _LEVELS = ("debug", "info", "warning", "error", "exception")
+_CALL = re.compile(rf"\.({'|'.join(_LEVELS)})\(")
+"""What a file that logs has: most others need not be parsed."""
 _LOGGERS = ("log", "logger", "_log", "_logger")
 
 
@@ -27,8 +30,8 @@ def log_events() -> list[LogEvent]:
     """All events, by name; one that several places log has the fields of all of them."""
     found: dict[tuple[str, str, str], set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        room = path.relative_to(PACKAGE).parts[0]
-        for name, level, fields in _events_of(ast.parse(path.read_text("utf-8"))):
+        text, room = path.read_text("utf-8"), path.relative_to(PACKAGE).parts[0]
+        for name, level, fields in _events_of(ast.parse(text)) if _CALL.search(text) else ():
             found.setdefault((name, level, room), set()).update(fields)
     return sorted(LogEvent(name, level, tuple(sorted(fields)), room) for (name, level, room), fields in found.items())
 

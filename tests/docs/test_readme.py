@@ -13,26 +13,35 @@ import pytest
 
 from tests.cli.running import ROOT
 
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 README = (ROOT / "README.md").read_text("utf-8")
+_, EXAMPLE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+SAID = re.findall(r"^print.*# (.+)$", EXAMPLE, re.MULTILINE)
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_the_spark_example_prints_what_its_comments_say(own_lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(EXAMPLE.replace('"LAKE', f'"{own_lake}'), {"__name__": "example"})
+    assert SAID
+    assert capsys.readouterr().out.splitlines() == SAID
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not LONG, reason="make test-long: the same with the wheel, in a process and a JVM of its own")
 def test_the_spark_example_prints_what_its_comments_say_with_the_wheel(
     wheel: Path, own_lake: Path, tmp_path: Path
 ) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
-    _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    program = example.replace('"LAKE', f'"{own_lake}') + "print(kraftlake.__file__)\n"
+    program = EXAMPLE.replace('"LAKE', f'"{own_lake}') + "print(kraftlake.__file__)\n"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path / "installed")},
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    said = re.findall(r"^print.*# (.+)$", example, re.MULTILINE)
-    assert said
-    assert done.stdout.splitlines() == [*said, str(tmp_path / "installed/kraftlake/__init__.py")]
+    assert done.stdout.splitlines() == [*SAID, str(tmp_path / "installed/kraftlake/__init__.py")]
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))

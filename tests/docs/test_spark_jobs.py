@@ -41,6 +41,7 @@ def test_every_job_is_named_and_says_which_tables_it_keeps() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_the_table_of_ones_own_runs(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=1)
     (program,) = re.findall(r"```python\n(.*?)```", section("A table of your own"), flags=re.DOTALL)
@@ -127,6 +128,7 @@ def check_told(folder: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_the_receiver_of_images_keeps_each_change_once_whatever_is_repeated(tmp_path: Path) -> None:
     log = lake_of(tmp_path / "lake", commits=1, last=3000)
     program = receiver_of_images(tmp_path)

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 EXAMPLES = list(sql_examples())
-FOR_FEW_ROWS = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
-"""Options with which Spark interprets a question in place of compiling it: that costs more than the rows do."""
 
 
 def first_of_each_table() -> Iterator[SqlExample]:
@@ -36,17 +29,6 @@ def first_of_each_table() -> Iterator[SqlExample]:
         seen |= of_example
 
 
-@pytest.fixture(scope="module")
-def asked(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session for few rows; its options are as before after the module."""
-    before = {name: spark.conf.get(name) for name in ("spark.sql.session.timeZone", *FOR_FEW_ROWS)}
-    for name, value in FOR_FEW_ROWS.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
 def test_there_are_examples_of_several_pages() -> None:
     assert len(EXAMPLES) > 12
     assert len({example.page for example in EXAMPLES}) >= 2
@@ -56,9 +38,9 @@ def test_there_are_examples_of_several_pages() -> None:
 @pytest.mark.parametrize(
     "example", EXAMPLES if LONG else list(first_of_each_table()), ids=lambda e: f"{e.page}-{e.number}"
 )
-def test_the_answer_is_the_one_in_the_docs(asked: SparkSession, sample_lake: Path, example: SqlExample) -> None:
+def test_the_answer_is_the_one_in_the_docs(spark: SparkSession, sample_lake: Path, example: SqlExample) -> None:
     assert example.answer is not None, "an example has its answer behind it: python -m tests.docs.sql_examples"
-    assert answer(asked, example.sql, sample_lake) == example.answer
+    assert answer(spark, example.sql, sample_lake) == example.answer
 
 
 @pytest.mark.spark

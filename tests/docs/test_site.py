@@ -23,6 +23,8 @@ from tools.page_pictures import PICTURES as OF_PAGES
 from tools.reference_pages import DOORS, REFERENCE, door_targets, kept_pages, table_descriptions
 from tools.terminal_picture import PICTURES as OF_TERMINALS
 
+pytestmark = pytest.mark.xdist_group("site")  # one worker builds it, and no other waits for it
+
 IMAGES = ROOT / "docs" / "images"
 LOADING = {"script": "src", "img": "src", "iframe": "src", "link": "href"}
 """The elements that load a file, and their attribute that names it."""

@@ -17,8 +17,6 @@ from tests.at_least_one import at_least_one
 from tests.docs.built_site import built_site
 from tests.wheel import REPOSITORY, copy_sources
 
-pytestmark = pytest.mark.xdist_group("bare install")  # beside the tests that have the wheel
-
 README = (REPOSITORY / "README.md").read_text("utf-8")
 HOME = "https://site.example/kraftlake"
 LINKS = re.compile(r"\]\(([^)\s]+)\)")
@@ -55,6 +53,7 @@ def at_home(tmp_path_factory: pytest.TempPathFactory) -> Message:
     return parsed((folder / "METADATA").read_bytes())
 
 
+@pytest.mark.xdist_group("bare install")  # beside the tests that have the wheel
 def test_without_a_home_page_no_link_is_broken_and_the_text_is_whole(wheel: Path) -> None:
     metadata = metadata_of(wheel)
     assert metadata.get_all("Project-URL") is None
@@ -62,6 +61,7 @@ def test_without_a_home_page_no_link_is_broken_and_the_text_is_whole(wheel: Path
     assert description(metadata) == re.sub(r"!?\[([^\]]*)\]\([^)]+\)", r"\1", README)
 
 
+@pytest.mark.xdist_group("site")  # beside tests/docs/test_site.py
 def test_with_a_home_page_every_link_leads_to_a_page_of_the_site(
     at_home: Message, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -73,6 +73,7 @@ def test_with_a_home_page_every_link_leads_to_a_page_of_the_site(
         assert (site / link.removeprefix(f"{HOME}/").partition("#")[0]).is_file(), link
 
 
+@pytest.mark.xdist_group("site")
 def test_the_project_is_at_home_where_its_site_is(at_home: Message) -> None:
     urls = dict(url.split(", ") for url in at_home.get_all("Project-URL", []))
     assert {*urls} == {"Homepage", "Documentation", "Changelog"}

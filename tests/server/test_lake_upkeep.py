@@ -42,7 +42,7 @@ from tests.server.lake_of_days import (
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-DAYS = 26
+DAYS = 26 if LONG else 20
 WINDOW = 6
 POLICY = Retention(keep_ms=WINDOW * DAY_MS, newest_snapshots=3, daily_days=12)
 KILLED_AT = range(1, 60) if LONG else (2, 11, 25)

@@ -140,21 +140,22 @@ def test_it_copies_all_kinds_of_topics_and_goes_on_after_a_restart(node: KafkaNo
     broker.start()
     broker.await_running()
     names = [create(node, name.topic, [1, 7]) for name in (PLAIN, LZ4, ZSTD, TXN)]
-    for seed, exit_code in enumerate((0, 0)):
+    for number in range(2):
         produce(node, PLAIN, 500, length=1_500, **{"enable.idempotence": False})
         produce(node, LZ4, 1000, **{"compression.type": "lz4", "enable.idempotence": True})
         produce(node, ZSTD, 1000, **{"compression.type": "zstd"})
-        produce(node, TXN, 600, **{"transactional.id": f"t{seed}"})
+        produce(node, TXN, 600, **{"transactional.id": f"t{number}"})
         wait_for(lambda: in_sync(node, *names), "the leader has taken it into all ISRs")
         for name in names:
             wait_for(lambda name=name: broker.log_of(name) == theirs(node, name), f"{name} is a copy")  # type: ignore[misc]
         sizes = directory_sizes(broker)
         assert {name: sizes[name] for name in names} == {name: len(theirs(node, name)) for name in names}
-        assert broker.stop() == exit_code
-        assert not in_sync(node, PLAIN), "it has left in a controlled way"
-        produce(node, PLAIN, 100)
-        broker.start()
-        broker.await_running()
+        if number == 0:
+            assert broker.stop() == 0
+            assert not in_sync(node, PLAIN), "it has left in a controlled way"
+            produce(node, PLAIN, 100)
+            broker.start()
+            broker.await_running()
     assert len(theirs(node, PLAIN)) > 1_000_000
     for name in names:
         for file in ("leader-epoch-checkpoint", "partition.metadata"):

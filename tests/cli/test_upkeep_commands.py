@@ -17,16 +17,23 @@ from tests.server.lake_of_days import first_of_day, lake_of_days
 from tests.tables.folding import fold_into
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake that was imported segment by segment, so that its log has several files."""
-    directory = tmp_path / "__cluster_metadata-0"
+    folder = tmp_path_factory.mktemp("imported")
+    directory = folder / "__cluster_metadata-0"
     directory.mkdir()
     for file in sorted(DIRECTORY.glob("*.log")):
         shutil.copy(file, directory)
-        run("import", directory, tmp_path / "lake")
-    run("import", DIRECTORY, tmp_path / "lake")
-    return tmp_path / "lake"
+        run("import", directory, folder / "lake")
+    run("import", DIRECTORY, folder / "lake")
+    return folder / "lake"
+
+
+@pytest.fixture
+def lake(imported: Path, tmp_path: Path) -> Path:
+    """A copy of that lake, to be changed."""
+    return shutil.copytree(imported, tmp_path / "lake")
 
 
 def test_compacting_changes_no_answer(lake: Path) -> None:

@@ -24,7 +24,7 @@ from tests.diagnosis.brute_force import Line, lines_of, lines_of_sample, parsed
 pytestmark = pytest.mark.xdist_group("lines_of_sample")
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-OFFSETS = (0, 80, 260, 458, 1059, 1323, 3044, 4592, 5316, 5736) if LONG else (458, 3044, 5736)
+OFFSETS = (0, 80, 260, 458, 1059, 1323, 3044, 4592, 5316, 5736) if LONG else (458, 3044)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from kraftlake.diagnosis.since import since_of
 from tests.cli.running import DIRECTORY, run, run_json
 from tests.diagnosis.brute_force import lines_of_sample
 
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 pytestmark = pytest.mark.xdist_group("lines_of_sample")
 
 
@@ -38,7 +40,7 @@ def flat(since: dict[str, Any]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("by_columns", [False, True])
-@pytest.mark.parametrize("at", [458, 3044, 5736])
+@pytest.mark.parametrize("at", [458, 3044, 5736] if LONG else [3044])
 def test_it_is_since_the_last_change_of_each_value(
     source: Source, at: int, by_columns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,9 +55,19 @@ def _build(kind: str, folder: Path) -> None:
     copy_sources(folder, "tests", "simulator")
     for name in ("samples", "docs"):
         (folder / name).symlink_to(REPOSITORY / name)
+    _copy_bytecode(folder)
     made = GuardedBuild(folder, {"KRAFTLAKE_KERNELS": kind})
     done = made.run("setup.py", "-q", "build_ext", "--inplace")
     assert done.returncode == 0, done.stderr
+
+
+def _copy_bytecode(folder: Path) -> None:
+    """Copy what is already compiled of the same Python sources: a sanitized Python takes ten seconds for it."""
+    for name in ("kraftlake", "tests"):
+        for compiled in (REPOSITORY / name).rglob("__pycache__/*.pyc"):
+            place = folder / compiled.relative_to(REPOSITORY)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(compiled, place)
 
 
 @pytest.fixture(scope="session")

@@ -23,15 +23,15 @@ from tests.metadata_log.doomed_writer import batches_at, reign_batches
 from tests.metadata_log.log_batches import snapshot_batches
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-KILLS = 180 if LONG else 12
+KILLS = 180 if LONG else 9
 """Of the writers; with those of compactions and upkeep (`test_upkeep`) more than 300."""
 CHECKPOINT_EVERY = 10
 ROOT = Path(__file__).resolve().parents[2]
 RACERS = 4
-APPENDS = 200 if LONG else 25
-MANY_RACERS, MANY_APPENDS = (10, 500) if LONG else (4, 60)
+APPENDS = 200 if LONG else 10
+MANY_RACERS, MANY_APPENDS = (10, 500) if LONG else (4, 20)
 CLAIMANTS = 3
-CLAIMS = 200 if LONG else 30
+CLAIMS = 200 if LONG else 12
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:
@@ -236,7 +236,7 @@ def test_of_racing_appenders_exactly_one_wins_each_version(tmp_path: Path) -> No
 
 
 def test_of_racing_creators_exactly_one_makes_the_lake(tmp_path: Path) -> None:
-    attempts = 50 if LONG else 8
+    attempts = 50 if LONG else 4
     commands = [("create", tmp_path, f"cluster-{racer}", attempts) for racer in range(RACERS)]
     said = started_together(attempts, *commands)
     winners = sorted(line for lines in said for line in lines)

@@ -14,7 +14,7 @@ from functools import partial
 import obstore
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlake.api import open_source
@@ -33,7 +33,6 @@ from kraftlake.replay.imports.import_log import import_source
 from kraftlake.runtime.clock import ManualClock
 from kraftlake.runtime.errors import FencedEpochError, LakeError, UsageError
 from tests.cli.running import DIRECTORY, fault, run_json
-from tests.few_examples import few_examples
 from tests.metadata_log.delta_protocol import check_commits
 from tests.metadata_log.log_batches import TIME, data_batch, snapshot_batches
 from tests.metadata_log.object_store import BUCKET, CARELESS, LONG
@@ -88,7 +87,7 @@ def test_what_a_killed_check_of_the_store_left_is_in_nobodys_way(lake: str) -> N
     assert MetadataLog.create(lake, "cluster").end_offset == 0
 
 
-@few_examples
+@settings(max_examples=settings().max_examples if LONG else 6)
 @given(data=st.data())
 def test_any_grouping_into_commits_reads_as_it_was_appended(server: dict[str, str], data: st.DataObject) -> None:
     place = f"s3://{BUCKET}/any{next(_numbers)}"

@@ -85,7 +85,7 @@ def test_hours_of_a_process_that_crashes_or_fails_are_failures(tmp_path: Path) -
 def test_a_process_that_does_something_else_fails_the_hour_that_was_due(
     lines: str, failures: dict[int, str], tmp_path: Path
 ) -> None:
-    hours = hours_of(tmp_path / "other.py", lines, [1, 2], seconds=2 if "sleep" in lines else 60)
+    hours = hours_of(tmp_path / "other.py", lines, [1, 2], seconds=0.2 if "sleep" in lines else 60)
     found = {hour["seed"]: hour["failure"] for hour in hours if "failure" in hour}
     assert found.keys() == failures.keys()
     for seed, words in at_least_one(failures.items()):
@@ -114,7 +114,7 @@ def test_each_tenth_shows_what_it_adds() -> None:
 def test_a_change_of_a_room_that_no_history_loads_keeps_the_hours() -> None:
     program = "import sys; from simulator.__main__ import main; code = main(); print(*sys.modules); sys.exit(code)"
     done = subprocess.run(
-        [sys.executable, "-c", program, "--json", "--dense", "--hours", "0.2", "2"],
+        [sys.executable, "-c", program, "--json", "--dense", "--hours", "0.1", "2"],
         cwd=simulate.ROOT, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": "0"},
     )  # fmt: skip
     rooms = {name.split(".")[1] for name in done.stdout.splitlines()[1].split() if name.startswith("kraftlake.")}

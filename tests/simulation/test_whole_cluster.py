@@ -25,8 +25,13 @@ FEW_HOURS = range(7, 9)
 GROUPS = [range(first, first + 20) for first in range(1, 1_121, 20)] if LONG else [FEW_HOURS]
 BY_PROPERTY = {fault.breaks: name for name, fault in reversed(PLANTED.items()) if fault.breaks}
 """The first planted fault of each property of the specification."""
-QUICKLY_CAUGHT = ("acknowledged-at-once", "commits-overwrite", "last-records-removed", *BY_PROPERTY.values())
-"""The planted faults that `make test` tries, too: of a broker, a lake, a cleaner, and one of each property."""
+CAUGHT_LATE = {"another-topic-deleted", "later-proposals-not-sent", "unfenced-unnoticed"}
+"""The planted faults that take several histories, and so the time of all others."""
+QUICKLY_CAUGHT = (
+    *("acknowledged-at-once", "commits-overwrite", "last-records-removed"),
+    *(name for name in BY_PROPERTY.values() if name not in CAUGHT_LATE),
+)
+"""The planted faults that `make test` tries, too: of a broker, a lake, a cleaner, and of properties."""
 
 
 def run(seeds: range) -> list[dict[str, Any]]:
@@ -53,6 +58,8 @@ def test_nothing_acknowledged_is_lost_and_the_cluster_becomes_whole(seeds: range
     hours = hours_of(seeds)
     failures = [hour["failure"] for hour in hours if "failure" in hour]
     assert not failures, "\n\n".join(failures)
+    assert max(hour["cleanings"] for hour in hours) > 10
+    assert max(hour["properties_judged"] for hour in hours) > 20
     counted = [hour for hour in hours if counts(hour)]
     assert len(counted) >= len(seeds) - len(seeds) // 10, [hour["seed"] for hour in hours if not counts(hour)]
     cpu_seconds = sum(hour["cpu_seconds"] for hour in hours)
@@ -61,6 +68,7 @@ def test_nothing_acknowledged_is_lost_and_the_cluster_becomes_whole(seeds: range
     assert speed_up > 100
 
 
+@pytest.mark.skipif(not LONG, reason="make test-long: tests/simulation/test_simulate.py repeats a shorter history")
 @pytest.mark.xdist_group("hours")
 def test_a_seed_is_one_history() -> None:
     histories = [dict(hour) for hour in (*run(FEW_HOURS[-1:]), *hours_of(FEW_HOURS))]
@@ -70,8 +78,6 @@ def test_a_seed_is_one_history() -> None:
         del hour["cpu_seconds"]
     one, other, again = histories
     assert one == again
-    assert one["cleanings"] > 10
-    assert one["properties_judged"] > 20
     assert one["trace"] != other["trace"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import sys
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from kraftlake.runtime import extras
 from tests.cli.running import DIRECTORY, TORN, fault, run
 from tests.foreign_logs import AUTOMQ, SECRET, foreign_log
 
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 LOG = str(DIRECTORY)
 INCIDENT: tuple[tuple[str, dict[str, Any]], ...] = (
     ("doctor", {"sources": [LOG]}),
@@ -54,9 +56,10 @@ def test_an_incident_from_a_process_of_its_own() -> None:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == [*COMMANDS]
             assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
-            return [await client.call_tool(name, arguments) for name, arguments in INCIDENT]
+            return [await client.call_tool(name, arguments) for name, arguments in calls]
 
-    for (name, _), result in zip(INCIDENT, asyncio.run(ask()), strict=True):
+    calls = INCIDENT if LONG else INCIDENT[::3]  # an answer is a process
+    for (name, _), result in zip(calls, asyncio.run(ask()), strict=True):
         form = json.loads(result.content[0].text)
         assert not result.is_error, form
         assert form == result.structured_content
@@ -116,7 +119,8 @@ def test_an_answer_that_takes_too_long_is_ended() -> None:
 
 
 def test_a_question_in_sql_reads_the_tables_alone() -> None:
-    for question in ("COPY events TO 'x'", "SELECT * FROM read_csv('/etc/passwd')", "ATTACH 'x'", "PRAGMA version"):
+    refused = ("COPY events TO 'x'", "SELECT * FROM read_csv('/etc/passwd')", "ATTACH 'x'", "PRAGMA version")
+    for question in refused if LONG else refused[:2]:
         result = call("sql", {"source": LOG, "question": question})
         assert result.is_error
         assert "The question is not one SELECT" in (error := result.structured_content["error"]) or "refuses" in error

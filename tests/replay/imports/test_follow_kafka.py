@@ -26,7 +26,7 @@ def of_directory(node: KafkaNode, lake: Path, quorum: str, *, kill: bool = False
 def test_a_live_node_is_followed_over_rolls_and_kills_up_to_its_high_watermark(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     with started_node(tmp_path / "kafka", settings=SMALL_LOG) as node:
-        for round_ in range(3):
+        for round_ in range(3 if LONG else 2):
             with of_directory(node, lake, node.bootstrap, kill=True) as follower:
                 change_topics(node, 30 * round_, 15)
                 follower.follow_to(position(node).high_watermark)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -52,6 +52,12 @@ def steps(batches: Iterable[RecordBatch], image: MetadataImage = MetadataImage.E
                 image = delta.apply(attrs.evolve(image.provenance, offset=record.offset))
                 yield Step(one, record.offset, image)
             held = None if ended else held
+
+
+@cache
+def steps_of_sample() -> Sequence[Step]:
+    """Those of the sample: seconds, which several tests share."""
+    return [*steps(kraftlake.open(DIRECTORY).batches())]
 
 
 def _topics(image: MetadataImage) -> dict[str, Any]:
@@ -124,13 +130,13 @@ def values_of(path: str, state: Any) -> dict[str, Any]:
     return {path: True if kind == "topic" else forms[kind](state) if kind in forms else state}
 
 
-def lines_of(batches: Iterable[RecordBatch]) -> dict[str, Line]:
+def lines_of(every_step: Iterable[Step]) -> dict[str, Line]:
     """The line of changes of every thing that a log ever had, by its path."""
     lines: dict[str, Line] = {}
     values: dict[str, Any] = {}
     image = MetadataImage.EMPTY
     objects: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
-    for record, since, after in steps(batches):
+    for record, since, after in every_step:
         for part, made in PARTS.items():
             if getattr(image, part) is getattr(after, part):
                 continue
@@ -147,8 +153,8 @@ def lines_of(batches: Iterable[RecordBatch]) -> dict[str, Line]:
 
 @cache
 def lines_of_sample() -> Mapping[str, Line]:
-    """Those of the sample: seconds, which several tests share."""
-    return lines_of(kraftlake.open(DIRECTORY).batches())
+    """Those of the sample."""
+    return lines_of(steps_of_sample())
 
 
 def parsed(paths: Iterable[str]) -> list[Thing]:

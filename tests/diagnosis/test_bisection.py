@@ -26,11 +26,14 @@ from kraftlake.replay.imports.import_log import import_source
 from kraftlake.replay.reading import chunks
 from kraftlake.runtime.errors import NoSuchThingError, OffsetError, UnknownRecordError, UsageError
 from kraftlake.tables.metrics.cluster_counts import COUNTS
+from tests.at_least_one import at_least_one
 from tests.cli.running import DIRECTORY
-from tests.diagnosis.brute_force import steps
+from tests.diagnosis.brute_force import steps_of_sample
 from tests.replay import made_logs as log
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+pytestmark = pytest.mark.xdist_group("lines_of_sample")
+
 CONDITIONS = 200 if LONG else 40
 LAST = 5736
 
@@ -49,12 +52,12 @@ def source() -> Source:
 
 
 @pytest.fixture(scope="module")
-def images(source: Source) -> list[tuple[MetadataImage, Any]]:
+def images() -> list[tuple[MetadataImage, Any]]:
     """The image at each offset, with its counts."""
     found: list[tuple[MetadataImage, Any]] = []
     image = MetadataImage.EMPTY
     counts = count_cluster(image)
-    for step in steps(source.batches()):
+    for step in steps_of_sample():
         found += [(image, counts)] * (step.since - len(found))
         if step.image.topics is not image.topics or step.image.cluster is not image.cluster:
             counts = count_cluster(step.image)
@@ -322,7 +325,7 @@ def test_the_counts_of_what_is_not_as_it_should_be_are_those_of_the_image_at_eac
     assert len(found) > 100
     assert found[0] == (-1, [0] * len(COUNTS))
     steps_of_counts = [*pairwise([*found, (LAST + 1, [])])]
-    for (before, counts), (offset, _) in steps_of_counts[:: 1 if LONG else 4]:
+    for (before, counts), (offset, _) in at_least_one(steps_of_counts[:: 1 if LONG else 4]):
         for at in {before, (before + offset) // 2, offset - 1} - {-1}:
             image = images[at][0]
             assert counts == [*astuple(count_cluster(image)), *astuple(count_health(image))], at

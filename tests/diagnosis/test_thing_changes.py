@@ -22,7 +22,7 @@ from kraftlake.records.batch import RecordBatch
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.runtime.errors import NoSuchThingError, OffsetError, UnknownRecordError
 from tests.cli.running import DIRECTORY
-from tests.diagnosis.brute_force import lines_of, parsed
+from tests.diagnosis.brute_force import lines_of, parsed, steps
 from tests.histories import histories
 from tests.replay import made_logs as log
 
@@ -91,7 +91,7 @@ def test_random_histories_have_the_lines_that_brute_force_finds(
         some = history[offset : offset + count]
         batches.append(RecordBatch.of(offset, 1, log.TIME + offset, some))
         offset += len(some)
-    expected = lines_of(batches)
+    expected = lines_of(steps(batches))
     lines = changes_of(source_of(batches), parsed(expected), offset - 1).lines
     assert {
         thing.text: [(one.offset, one.since, str(one.type), one.before, one.after) for one in found]

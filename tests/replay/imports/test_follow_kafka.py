@@ -24,9 +24,9 @@ def of_directory(node: KafkaNode, lake: Path, quorum: str, *, kill: bool = False
 
 
 def test_a_live_node_is_followed_over_rolls_and_kills_up_to_its_high_watermark(tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
+    lake, rounds = tmp_path / "lake", 3 if LONG else 2
     with started_node(tmp_path / "kafka", settings=SMALL_LOG) as node:
-        for round_ in range(3 if LONG else 2):
+        for round_ in range(rounds):
             with of_directory(node, lake, node.bootstrap, kill=True) as follower:
                 change_topics(node, 30 * round_, 15)
                 follower.follow_to(position(node).high_watermark)
@@ -37,7 +37,7 @@ def test_a_live_node_is_followed_over_rolls_and_kills_up_to_its_high_watermark(t
         node.stop()
         log = MetadataLog.open(lake)
         assert high_watermark <= log.end_offset == log.committed_to
-        assert len(list(node.metadata_directory.glob("*.log"))) > 2, "no segment was rolled"
+        assert len(list(node.metadata_directory.glob("*.log"))) >= rounds, "too few segments were rolled"
         assert log.snapshots(), "no snapshot was made"
         check_same(lake, node)
 

@@ -386,7 +386,7 @@ def test_any_one_request_that_an_object_store_refuses_costs_a_moment(monkeypatch
     check_followed(requests, batches, at_end)
     total = requests.answered
     assert total > 50
-    for grants in range(0, total, 1 if LONG else 3):
+    for grants in range(0, total, 1 if LONG else 7):
         requests.renew(grants, made)
         check_followed(requests, batches, at_end)
         assert requests.grants is None, "one was refused"

@@ -91,8 +91,11 @@ class ClusterDriver:
 
 def main(master: str) -> None:
     from kraftlake.spark_jobs import spark_session
+    from tests.spark_session import FOR_FEW_ROWS
 
     session = spark_session("tests on a cluster", master=master)
+    for setting in FOR_FEW_ROWS.items() if os.environ.get("KRAFTLAKE_TESTS") != "long" else ():
+        session.conf.set(*setting)
     for line in sys.stdin:
         name, *arguments = json.loads(line)
         module, _, function = name.partition(":")

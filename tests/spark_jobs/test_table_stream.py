@@ -20,7 +20,7 @@ from kraftlake.metadata_log.storage.disk import Disk
 from kraftlake.runtime.errors import EnvironmentFaultError, LakeError, OffsetError, UsageError
 from kraftlake.spark_jobs import ReplayListener, ReplayProgress, StreamOptions, StreamResult, run_job, table_stream
 from kraftlake.spark_jobs.stream_steps import StreamSteps
-from kraftlake.tables.catch_up.updating import update_tables
+from kraftlake.tables.catch_up.updating import update_by_job, update_tables
 from kraftlake.tables.jobs import ALL, JOBS
 from tests.at_least_one import at_least_one
 from tests.cli.running import fault, run_json
@@ -82,8 +82,8 @@ def test_what_a_job_writes_into_a_lake_is_for_its_user_alone_whatever_the_umask_
     lake = tmp_path / "lake"
     before = os.umask(0o022)
     try:
-        lake_of(lake, commits=1, last=400)
-        run(lake, spark, max_records=300)
+        lake_of(lake, commits=1, last=200)
+        run(lake, spark)
     finally:
         os.umask(before)
     assert [path for path in lake.rglob("*") if path.stat().st_mode & 0o077] == []
@@ -187,12 +187,12 @@ def test_a_stream_lives_through_what_upkeep_and_others_do_to_the_log_under_it(
     assert tables_of(lake) == of_all(expected)
 
 
-def trimmed_lake(lake: Path, spark: SparkSession, job: str) -> int:
+def trimmed_lake(lake: Path, job: str) -> int:
     """A lake whose tables of `job` cover its first half, and whose log starts behind that; returns where."""
     log = lake_of(lake, commits=3, last=3000)
-    run(lake, spark, job)
+    update_by_job(job, lake)
     append_in(log, 2, list(sample_batches())[len(batches_between(0, 3000)) :])
-    run(lake, spark, "replay")
+    update_by_job("replay", lake)
     set_properties(Disk(), read_table(lake / "log"), {"kraftlake.max_stream_lag_ms": "0"})
     ends = [snapshot.end_offset for snapshot in MetadataLog.open(lake).snapshots()]
     trim(lake / "log", Disk(), max(ends), ends)
@@ -201,7 +201,7 @@ def trimmed_lake(lake: Path, spark: SparkSession, job: str) -> int:
 
 def test_a_table_past_which_the_log_was_trimmed_is_named_with_the_way_out(tmp_path: Path, spark: SparkSession) -> None:
     lake = tmp_path / "lake"
-    start = trimmed_lake(lake, spark, "events")
+    start = trimmed_lake(lake, "events")
     assert start > 3000
     with pytest.raises(OffsetError, match=r"events/ of .* ends at offset \d+, .* trimmed: delete the folder events/"):
         run(lake, spark, "events")

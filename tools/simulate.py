@@ -175,7 +175,7 @@ def run_process(
             process.kill()
         process.wait()
         errors.seek(0)
-        return process.returncode, errors.read()[-2000:] + said
+        return process.returncode or int(bool(said)), errors.read()[-2000:] + said
 
 
 def summary(hours: Sequence[dict[str, Any]], wanted: int, kept: Path) -> str:

@@ -108,6 +108,11 @@ class BothWires:
         self.compare(step, *answers)
         return answers
 
+    def agree(self, make: Callable[[Side], Any]) -> bool:
+        """Whether both answer alike by now: Kafka's controller describes what it has published, a moment later."""
+        theirs, ours = (side.normal(side.rpc.ask(make(side))) for side in self.sides)
+        return bool(theirs == _without_more_reasons(theirs, ours))
+
     def compare(self, step: str, theirs: Any, ours: Any) -> None:
         """Note whether the answers to a step differ."""
         self.steps.append(step)

@@ -258,6 +258,7 @@ def _configs(both: BothWires) -> None:
 
 
 def _described(both: BothWires) -> None:
+    wait_for(lambda: both.agree(lambda _: w.describe_configs((TOPIC, "orders", None))))
     both.ask("configs of a topic", lambda _: w.describe_configs((TOPIC, "orders", None)))
     both.ask("some configs of a topic", lambda _: w.describe_configs((TOPIC, "configured", ["retention.ms", "x"])))
     both.ask("configs of no topic", lambda _: w.describe_configs((TOPIC, "absent", None)))

@@ -374,7 +374,7 @@ PLANTED = {
     ),
     "another-topic-deleted": PlantedFault(
         "with a topic, another one is deleted", _another_topic_deleted,
-        breaks=NO_COMMITTED_RECORD_LOST, seed=5, hours=0.4,
+        breaks=NO_COMMITTED_RECORD_LOST, hours=0.4,
     ),
     "out-of-range-above-high-watermark": PlantedFault(
         "consumers ahead of a new leader's high watermark start again", _out_of_range_above_high_watermark, seed=2

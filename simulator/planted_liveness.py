@@ -112,7 +112,7 @@ def _reassignment_never_complete() -> list[Change]:
 FAULTS = {
     "unfenced-unnoticed": PlantedFault(
         "a broker that has started again does not notice that it is in service", _unfenced_unnoticed,
-        breaks=EVENTUALLY_RUNS, hours=0.3,
+        breaks=EVENTUALLY_RUNS, seed=3, hours=0.3,
     ),
     "unfenced-once": PlantedFault(
         "a broker that was fenced stays so", _unfenced_once, breaks=EVENTUALLY_UNFENCED, hours=0.3, seed=3
@@ -127,7 +127,7 @@ FAULTS = {
     ),
     "later-proposals-not-sent": PlantedFault(
         "a leader sends no proposal that comes while an earlier one is not answered", _later_proposals_not_sent,
-        breaks=ALTER_PARTITION_REACHED_OR_ZERO, hours=0.3,
+        breaks=ALTER_PARTITION_REACHED_OR_ZERO, hours=0.5,
     ),
     "unanswered-when-it-waits": PlantedFault(
         "a write that had to wait for replicas has no answer", _unanswered_when_it_waits,

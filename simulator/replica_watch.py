@@ -135,14 +135,14 @@ class ReplicaWatch:
 
     def written(self, log: PartitionLog, run: BatchRun) -> None:
         """Batches were written at the end of a log."""
+        written, batches = run.batches, self.mirror(log).batches
         if log.topic_id is not None:
             name, key = active().process.name, (log.topic_id, log.topic_partition.partition)
-            if run.batches[0].base_offset == 0:
+            if written[0].base_offset == 0:
                 self.producers.begun(name, key)
-            for batch in run.batches:
+            for batch in written:
                 self.producers.appended(name, key, batch)
-        batches = self.mirror(log).batches
-        for batch in run.batches:
+        for batch in written:
             if batch.base_offset >= batches.end:
                 batches.add(batch.base_offset, batch.last_offset + 1, crc32(batch.data))
                 if log.topic_partition.topic in COMPACTED:

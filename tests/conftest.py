@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import random
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.class_archive import archive_options
 from tests.files_in_memory import choose_files_in_memory
 from tests.room_seconds import RoomSeconds, room_of
+from tests.seed import seed_of_run
 
 pytest_plugins = [
     "tests.spark_cluster",
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header() -> str:
     """The seed of the logs that Kafka judges: chosen here, and inherited by the workers."""
-    seed = os.environ.setdefault("KRAFTLAKE_SEED", str(random.SystemRandom().randrange(2**32)))
+    seed = seed_of_run()
     return f"logs for Kafka: seed {seed} (KRAFTLAKE_SEED={seed} repeats them)"
 
 

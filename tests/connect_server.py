@@ -47,10 +47,7 @@ def connect_server(
 ) -> Iterator[str]:
     """Start a server, whose files and log are in the folder; gives its address, and kills all of it at the end."""
     home = Path(pyspark.__file__).parent if LONG else spark_home()  # a user's, or the one that starts sooner
-    words = [
-        f"--conf={name}={value}"
-        for name, value in (_OPTIONS | ({} if LONG else FOR_FEW_ROWS) | dict(options or {})).items()
-    ]
+    words = [f"--conf={name}={value}" for name, value in {**_OPTIONS, **FOR_FEW_ROWS, **(options or {})}.items()]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"
     command = [str(home / "bin" / "spark-submit"), f"--master={master}", *words, f"--class={main}", "spark-internal"]
     places = {"JAVA_HOME": str(java_home()), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -27,9 +27,9 @@ from confluent_kafka.admin import AdminClient
 
 from kraftlake.records.uuid import Uuid
 from kraftlake.runtime.free_ports import free_ports
-from kraftlake.spark_jobs.java import java_home
 from tests.archive_classes import KAFKA_CLASSES, archived
 from tests.interop.jars import kafka_jars
+from tests.java import java_command
 from tests.waiting import PATIENCE
 
 METADATA_LOG = "__cluster_metadata-0"
@@ -255,7 +255,7 @@ class KafkaNode:
 
     def _java(self, *arguments: str) -> Sequence[str]:
         return [
-            str(java_home() / "bin" / "java"), *self.java_options, *archived(KAFKA_CLASSES),
+            str(java_command()), *self.java_options, *archived(KAFKA_CLASSES),
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             "-cp", ":".join(str(jar) for jar in kafka_jars(self.release).values()), *arguments,
         ]  # fmt: skip

@@ -94,7 +94,7 @@ def main(master: str) -> None:
     from tests.spark_session import FOR_FEW_ROWS
 
     session = spark_session("tests on a cluster", master=master)
-    for setting in FOR_FEW_ROWS.items() if os.environ.get("KRAFTLAKE_TESTS") != "long" else ():
+    for setting in FOR_FEW_ROWS.items():
         session.conf.set(*setting)
     for line in sys.stdin:
         name, *arguments = json.loads(line)

@@ -11,12 +11,16 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FOR_FEW_ROWS = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+FOR_FEW_ROWS = (
+    {}
+    if os.environ.get("KRAFTLAKE_TESTS") == "long"
+    else {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+)
 """Options of the quick run: Spark interprets a plan, since to compile it costs more than the rows of a test do."""
 
 
@@ -25,8 +29,7 @@ def spark() -> Iterator[SparkSession]:
     from kraftlake.spark_jobs import spark_session
 
     session = spark_session("kraftlake tests")
-    if os.environ.get("KRAFTLAKE_TESTS") != "long":
-        for name, value in FOR_FEW_ROWS.items():
-            session.conf.set(name, value)
+    for setting in FOR_FEW_ROWS.items():
+        session.conf.set(*setting)
     yield session
     session.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -12,18 +11,20 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.seed import seed_of_run
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
     """Runs, shows and records; the exit code is that of the tests."""
-    seed = os.environ.get("KRAFTLAKE_SEED") or str(random.SystemRandom().randrange(2**32))
+    seed = seed_of_run()
     command = ["-m", "pytest", "-v", "-n", "2", "--dist", "loadgroup", "--durations=40", f"--randomly-seed={seed}"]
     command += [f"--hypothesis-seed={seed}"]
     print(f"seed {seed}: KRAFTLAKE_SEED={seed} make test-long repeats this run", flush=True)
     start = time.monotonic()
     tally = Path(tempfile.gettempdir()) / f"kraftlake-tally-{os.getpid()}.json"
-    environment = os.environ | {"KRAFTLAKE_SEED": seed, "KRAFTLAKE_TALLY": str(tally)}
+    environment = os.environ | {"KRAFTLAKE_TALLY": str(tally)}
     tests = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
     last = percent = ""
     for line in tests.stdout or ():

@@ -8,11 +8,11 @@ reason fails again, since hypothesis repeats the example, and the seeds are the 
 from __future__ import annotations
 
 import json
-import os
-import random
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.seed import seed_of_run
 
 ROOT = Path(__file__).resolve().parents[1]
 FAILED = Path(".pytest_cache", "v", "cache", "lastfailed")
@@ -23,10 +23,8 @@ MOST_REPEATED = 3
 
 def main(words: list[str], root: Path = ROOT) -> int:
     """Run the tests with options of pytest, and return the exit code of its last run."""
-    seed = os.environ.get("KRAFTLAKE_SEED") or str(random.SystemRandom().randrange(2**32))
-    pytest = [sys.executable, "-m", "pytest", f"--randomly-seed={seed}"]
-    environment = os.environ | {"KRAFTLAKE_SEED": seed}
-    first = subprocess.run([*pytest, "--cache-clear", *words], cwd=root, env=environment, check=False)
+    pytest = [sys.executable, "-m", "pytest", f"--randomly-seed={seed_of_run()}"]
+    first = subprocess.run([*pytest, "--cache-clear", *words], cwd=root, check=False)
     if first.returncode != 1:  # nothing failed, or pytest itself did not come to its end
         return first.returncode
     failed = [without_group(nodeid) for nodeid in json.loads((root / FAILED).read_text("utf-8"))]
@@ -34,7 +32,7 @@ def main(words: list[str], root: Path = ROOT) -> int:
         return first.returncode
     print(f"\n{len(failed)} failed, and run again, alone:", *failed, sep="\n  ", flush=True)
     alone = ["-n", "1", "--dist", "loadgroup"]  # the seed of a test comes of its name, to which its group belongs there
-    again = subprocess.run([*pytest, *alone, *failed], cwd=root, env=environment, check=False)
+    again = subprocess.run([*pytest, *alone, *failed], cwd=root, check=False)
     if again.returncode == 0:
         print("\nPASSED ONLY ALONE, and so to be mended:", *failed, sep="\n  ", flush=True)
     return again.returncode

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyspark
 
-from kraftlake.spark_jobs.java import java_home
 from tests.interop.jars import kafka_jars
+from tests.java import java_command
 
 SOURCE = Path(__file__).with_name("ImageBench.java")
 
@@ -25,7 +25,7 @@ class KafkaSide:
         spark = Path(pyspark.__file__).parent / "jars"
         jars = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar"), *kafka_jars().values()]
         self._folder = tempfile.TemporaryDirectory()
-        self._java = [str(java_home() / "bin" / "java"), f"-Xmx{heap}"]
+        self._java = [str(java_command()), f"-Xmx{heap}"]
         self._class_path = ":".join([self._folder.name, *map(str, jars)])
         self._served: subprocess.Popen[str] | None = None
         compiler = ["org.codehaus.janino.SimpleCompiler", str(SOURCE), SOURCE.stem]

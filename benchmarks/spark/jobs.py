@@ -149,6 +149,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1, help="of each number of workers, in turn")
     parser.add_argument("--lakes", type=Path, help="where generated lakes are kept")
     options = parser.parse_args()
+    if options.runs < 1:
+        parser.error("--runs is at least 1")
     workers = [int(count) for count in options.workers.split(",")]
     sizes = [Size.parse(text) for text in options.sizes.split(",")]
     with tempfile.TemporaryDirectory() as scratch:

@@ -20,8 +20,8 @@ from typing import IO, Any
 
 import pyspark
 
-from kraftlake.spark_jobs.java import java_home
 from tests.interop.jars import kafka_jars
+from tests.java import java_command
 
 _SOURCE = Path(__file__).with_name("KafkaImages.java")
 _ANSWERS = Path(__file__).with_name("Answers.java")
@@ -55,7 +55,7 @@ class KafkaClasses:
         self._unit.flush()
         self._jvm = subprocess.Popen(
             [
-                str(java_home() / "bin" / "java"),
+                str(java_command()),
                 f"-Xmx{heap}",
                 *options,
                 "-cp",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import attrs
 
-from kraftlake.spark_jobs.java import java_home
 from tests.interop.jars import kafka_jars
 from tests.interop.kafka_classes import KafkaClasses
+from tests.java import java_command
 
 
 @attrs.frozen
@@ -43,7 +43,7 @@ def tool_command(tool: str, *words: object) -> Sequence[str]:
     """The command that runs a tool in a JVM of its own."""
     class_path = ":".join(map(str, kafka_jars().values()))
     options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-    return [str(java_home() / "bin" / "java"), *options, "-cp", class_path, tool, *map(str, words)]
+    return [str(java_command()), *options, "-cp", class_path, tool, *map(str, words)]
 
 
 def run_tool(tool: str, *words: object, stdin: str = "") -> Said:

@@ -122,6 +122,7 @@ def test_records_that_can_not_be_read_are_refused_where_they_have_to_be() -> Non
 def test_the_records_of_a_small_batch_are_held_once_and_up_to_a_limit(
     codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert log_batch.LARGEST_RECORDS == 134_217_728
     monkeypatch.setattr(log_batch, "LARGEST_RECORDS", LARGEST)
     bomb, sound = (packed(batch(bytes(size)), codec) for size in (LARGEST, LARGEST - 100))
     config = LogConfig(max_message_bytes=1 << 24)

@@ -29,8 +29,8 @@ from kraftlake.runtime.clock import SystemClock
 from kraftlake.runtime.fault_handler import LoggingFaultHandler
 from kraftlake.runtime.free_ports import free_ports
 from kraftlake.server.broker.metadata_feed import MetadataFeed
-from kraftlake.spark_jobs.java import java_home
 from tests.interop.jars import kafka_jars
+from tests.java import java_command
 from tests.kafka_node import KafkaNode, started_nodes
 from tests.replica_manager.kafka_follower import PATIENCE
 from tests.server.broker.broker_process import BrokerProcess
@@ -198,7 +198,7 @@ class Cluster:
         """What one of Kafka's own tools says."""
         class_path = ":".join(map(str, kafka_jars().values()))
         done = subprocess.run(
-            [str(java_home() / "bin" / "java"), "-XX:TieredStopAtLevel=1", "-cp", class_path, tool, *map(str, words)],
+            [str(java_command()), "-XX:TieredStopAtLevel=1", "-cp", class_path, tool, *map(str, words)],
             capture_output=True, text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{tool}: {done.stdout[-2000:]}{done.stderr[-2000:]}"

@@ -18,8 +18,8 @@ from kraftlake.protocol.address import Address
 from kraftlake.protocol.connection import Connection
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.server.requests.messages import request_type, response_in
-from kraftlake.spark_jobs.java import java_home
 from tests.interop.jars import kafka_jars
+from tests.java import java_command
 from tests.kafka_node import started_node
 from tests.server.broker.lake_cluster import lake_cluster
 from tests.server.broker.throttled_clients import Use, after, consume, fill, produce
@@ -100,7 +100,7 @@ def seconds_of_java(bootstrap: str) -> float:
         "linger.ms=50", "buffer.memory=500000",
     )  # fmt: skip
     command = [
-        java_home() / "bin" / "java",
+        java_command(),
         "-Xmx256m",
         "-cp",
         jars,

@@ -54,7 +54,7 @@ STEP_RECORDS: Final = 6_000_000
 """The number of records in a step for each task that runs at a time."""
 SHORT_LOG: Final = 65_536
 """The offset below which a step is a single task: neither its records nor the state can be more than that."""
-_ROWS_OF_A_PIECE: Final = 500_000
+_ROWS_OF_A_PIECE: Final = 250_000
 _HISTORY: Final = "partition_history"
 
 

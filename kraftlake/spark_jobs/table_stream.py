@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kraftlake.spark_jobs.replay_listener import ReplayListener
 
 _LISTENING_SECONDS = 10.0
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.5
 _TRIES: Final = 4
 _SETTINGS: Final[dict[str, str | None]] = {
     "spark.sql.streaming.checkpointLocation": None,

@@ -23,7 +23,7 @@ from typing import Final
 
 from kraftlake.runtime.errors import EnvironmentFaultError
 from kraftlake.runtime.user_cache import user_cache
-from kraftlake.spark_jobs.java import java_home
+from kraftlake.spark_jobs.java import QUICK_COMPILER, java_home
 from kraftlake.spark_jobs.spark_home import spark_home
 
 _LIST: Final = "jars.json"
@@ -131,7 +131,7 @@ def _run_resolver(folder: Path, packages: Sequence[str], excluded: Sequence[str]
     program = folder / "nothing.py"
     program.touch()
     # Below user.home are the local Maven repository, which may have a POM without its jar, and Ivy's usual caches.
-    options = f'{os.environ.get("SPARK_SUBMIT_OPTS", "")} "-Duser.home={folder}"'
+    options = f'{QUICK_COMPILER} {os.environ.get("SPARK_SUBMIT_OPTS", "")} "-Duser.home={folder}"'
     ours = {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_SUBMIT_OPTS": options}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")} | ours
     settings = {

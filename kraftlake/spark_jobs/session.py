@@ -22,7 +22,7 @@ from kraftlake.runtime.user_cache import user_cache
 from kraftlake.spark_jobs.class_archive import archive_options
 from kraftlake.spark_jobs.data_source import registered
 from kraftlake.spark_jobs.jars import spark_jars
-from kraftlake.spark_jobs.java import java_home
+from kraftlake.spark_jobs.java import QUICK_COMPILER, java_home
 from kraftlake.spark_jobs.spark_home import spark_home
 from kraftlake.spark_jobs.stream_faults import first_words
 from kraftlake.spark_jobs.tasks import remote_session
@@ -36,7 +36,7 @@ _FRAME = re.compile(r"at \S+\(.*\)$|\.\.\. \d+ more$")
 # A job here runs for seconds, most of them a cold JVM: the quick compiler alone and one collector thread halve them, in
 # the driver and in executors, whose JVMs hardly do more than pass large chunks on.
 _COLLECTOR = "-XX:+UseSerialGC"
-_QUICK = f"-XX:TieredStopAtLevel=1 {_COLLECTOR}"
+_QUICK = f"{QUICK_COMPILER} {_COLLECTOR}"
 
 # Rows from Python make the JVM compute for long: then the optimising compiler pays, for what is hot indeed, ten times
 # hotter than Java asks for by itself (with Java's own thresholds it costs twice as much at the start).

@@ -56,14 +56,19 @@ class ProducerWatch:
         return [(PartitionLog, "remove_expired_producers", new_expire)]
 
     def expired(self, log: Any, key: Key, ids: Iterable[int]) -> None:
-        """A broker has forgotten producers, all of which have to be idle."""
+        """A broker has forgotten producers, all of which have to be idle.
+
+        Where its log lacks their batches, as compaction removes those of forgotten producers, the last one that is
+        committed tells, if the log reaches it.
+        """
         name, now_ms, batches = active().process.name, active().time_ns() // 1_000_000, held_batches(log)
         for id_ in ids:
             last = next((one for one in reversed(batches) if one.producer_id == id_), self._last.get((key, id_)))
-            if last is not None and now_ms - last.max_timestamp < EXPIRATION_MS:
+            if last is not None and last.base_offset < log.log_end_offset:
                 idle_ms = now_ms - last.max_timestamp
-                batch = f"whose batch at {last.base_offset} is {idle_ms} ms old"
-                violated(f"{log.topic_partition}: {name} forgets producer {id_}, {batch}")
+                if idle_ms < EXPIRATION_MS:
+                    batch = f"whose batch at {last.base_offset} is {idle_ms} ms old"
+                    violated(f"{log.topic_partition}: {name} forgets producer {id_}, {batch}")
             self._expired.setdefault((name, key), {}).setdefault(id_, []).append(log.log_end_offset)
 
     def cut(self, name: str, key: Key, offset: int) -> None:

@@ -75,7 +75,7 @@ def _is_pattern(place: Location) -> bool:
 
 
 def _lakes_in(folder: Location) -> list[Location]:
-    return [fixed_location(found) for found in _folders(folder) if is_lake(found)]
+    return [fixed_location(found) for found in folders_of(folder) if is_lake(found)]
 
 
 def _matching(folder: Location, names: Sequence[str]) -> Iterator[Location]:
@@ -87,16 +87,9 @@ def _matching(folder: Location, names: Sequence[str]) -> Iterator[Location]:
     if not _PATTERN.search(name):
         yield from _matching(folder / name, rest)
         return
-    for found in _folders(folder):
+    for found in folders_of(folder):
         if fnmatchcase(found.name, name) and (name.startswith(".") or not found.name.startswith(".")):
             yield from _matching(found, rest)
-
-
-def _folders(folder: Location) -> list[Location]:
-    try:
-        return sorted(folders_of(folder), key=str)
-    except OSError as fault:
-        raise LakeError(f"{folder} can't be read: {fault.strerror or fault}") from fault
 
 
 def _split(place: Location) -> tuple[Location, Sequence[str]]:

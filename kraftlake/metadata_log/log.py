@@ -28,7 +28,7 @@ from kraftlake.metadata_log.reading.tail import LogTail, tail_async
 from kraftlake.metadata_log.snapshots.snapshot_rows import SnapshotFacts
 from kraftlake.metadata_log.snapshots.snapshot_table import LakeSnapshot, SnapshotTable
 from kraftlake.metadata_log.storage.disk import Disk, Durability, disk_for
-from kraftlake.metadata_log.storage.location import Location, lake_location
+from kraftlake.metadata_log.storage.location import Location, lake_location, refused_read
 from kraftlake.metadata_log.storage.object_path import ObjectPath
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.control_records import LeaderChangeMessage, LeaderChangeVoter
@@ -96,15 +96,7 @@ class MetadataLog(ReadableLog):
         try:
             state = read_table(path / LOG_TABLE)
         except NotADeltaTableError as fault:
-            if not path.exists():
-                raise LakeError(f"There is no lake at {path}; `{maker}` makes one.") from fault
-            if was_begun(path):
-                raise LakeError(
-                    f"The lake at {path} was begun and never finished, so nothing is in it: make it again, by "
-                    f"`{maker}` for instance."
-                ) from fault
-            found = "is no lake" if not path.is_dir() or any(path.iterdir()) else "is an empty folder"
-            raise LakeError(f"{path} {found}: `{maker}` makes a lake in an empty folder or a new one.") from fault
+            raise LakeError(_instead_of_lake(path, maker)) from fault
         configuration = state.metadata.configuration
         if state.metadata.partition_columns or not holds_columns(
             state.metadata.schema_string, LOG_SCHEMA, str(path / LOG_TABLE)
@@ -313,3 +305,19 @@ def leader_change(node_id: int, offset: int, epoch: int, timestamp: int) -> Reco
 def _first_offset(rows: pa.Table | list[RecordBatch]) -> int:
     first: int = rows.column("offset")[0].as_py() if isinstance(rows, pa.Table) else rows[0].base_offset
     return first
+
+
+def _instead_of_lake(path: Location, maker: str) -> str:
+    """Why there is no lake at a place, and the command that makes one. Raises RefusedReadError."""
+    try:
+        if not path.exists():
+            return f"There is no lake at {path}; `{maker}` makes one."
+        if was_begun(path):
+            return (
+                f"The lake at {path} was begun and never finished, so nothing is in it: make it again, by `{maker}` "
+                "for instance."
+            )
+        found = "is no lake" if not path.is_dir() or any(path.iterdir()) else "is an empty folder"
+    except OSError as fault:
+        raise refused_read(path, fault) from fault
+    return f"{path} {found}: `{maker}` makes a lake in an empty folder or a new one."

@@ -37,7 +37,7 @@ from kraftlake.metadata_log.maintenance.trimming import set_properties
 from kraftlake.metadata_log.maintenance.upkeep_policy import UpkeepPolicy
 from kraftlake.metadata_log.maintenance.vacuum import vacuum
 from kraftlake.metadata_log.storage.disk import disk_for
-from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.location import Location, size_of
 from kraftlake.runtime.errors import CorruptDataError, LakeError
 from kraftlake.tables.cluster_id import (
     CLUSTER_ID_COLUMN,
@@ -320,7 +320,7 @@ class LakeTable:
             return
         for file in state.files.values():
             path = self.path / file.path
-            size = path.stat().st_size if path.is_file() else None
+            size = size_of(path)
             if size != file.size:
                 fault = "is missing" if size is None else f"has {size} bytes of {file.size}"
                 raise LakeError(f"{path} {fault}, the table has lost rows: {self._way_out}")

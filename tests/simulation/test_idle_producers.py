@@ -106,6 +106,13 @@ def test_a_producer_that_is_not_idle_is_not_forgotten(watch: ProducerWatch) -> N
         forget(watch, age_ms=EXPIRATION_MS - 1)
 
 
+def test_a_broker_may_forget_a_producer_whose_later_batch_it_does_not_have(watch: ProducerWatch) -> None:
+    assert watch.committed(_KEY, sent(2, at=4)) == ""
+    watch.expired(log_of(end=4), _KEY, [7])
+    with pytest.raises(InvariantError, match="forgets producer 7, whose batch at 4 is 0 ms old"):
+        watch.expired(log_of(end=5), _KEY, [7])
+
+
 def test_a_leader_may_refuse_a_producer_behind_a_batch_that_is_excused(watch: ProducerWatch) -> None:
     assert watch.committed(_KEY, sent(2, at=2)) == ""
     anew = sent(0, at=4)

@@ -15,7 +15,7 @@ from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, re
 from kraftlake.metadata_log.delta_table.schema import holds_columns
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState
 from kraftlake.metadata_log.log_facts import LOG_TABLE, SNAPSHOTS_TABLE
-from kraftlake.metadata_log.storage.location import Location, folders_of
+from kraftlake.metadata_log.storage.location import Location, folders_of, refused_read
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.runtime.log import get_logger
 
@@ -81,8 +81,11 @@ def derived_tables(
 
 
 def _derived(folder: Location, log: TableState) -> DerivedTable | None:
-    if not (folder / LOG_FOLDER).is_dir():
-        return None
+    try:
+        if not (folder / LOG_FOLDER).is_dir():
+            return None
+    except OSError as fault:
+        raise refused_read(folder, fault) from fault
     try:
         state = read_table(folder)
     except NotADeltaTableError:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kraftlake.metadata_log.delta_table.checkpoint import CheckpointFiles, read_checkpoint
 from kraftlake.metadata_log.delta_table.data_files import open_parquet_file
-from kraftlake.metadata_log.delta_table.delta_log import list_log, read_table
+from kraftlake.metadata_log.delta_table.delta_log import is_there, list_log, read_table
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, commit_path
 from kraftlake.metadata_log.storage.location import Location
 from kraftlake.runtime.errors import CorruptDataError
@@ -51,7 +51,7 @@ def _holes(table: Location, commits: list[int]) -> Iterator[int]:
     """
     for older, newer in pairwise(commits):
         for version in range(older + 1, newer):
-            if not commit_path(table, version).exists() and commit_path(table, older).exists():
+            if not is_there(commit_path(table, version)) and is_there(commit_path(table, older)):
                 yield version
 
 

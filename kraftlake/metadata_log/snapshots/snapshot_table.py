@@ -42,7 +42,7 @@ from kraftlake.metadata_log.snapshots.snapshot_rows import (
     write_part,
 )
 from kraftlake.metadata_log.storage.disk import Disk
-from kraftlake.metadata_log.storage.location import Location
+from kraftlake.metadata_log.storage.location import Location, size_of
 from kraftlake.records.batch import RecordBatch
 from kraftlake.records.rows import LOG_SCHEMA, from_rows
 from kraftlake.runtime.errors import CorruptDataError, ImportConflictError, LakeError
@@ -382,9 +382,9 @@ class _SnapshotFile:
 
 
 def _has_size(path: Location, size: int) -> bool:
-    """Whether a file with this size exists.
+    """Whether a file with this size exists. Raises RefusedReadError.
 
     An object is assumed to exist: objects number in the thousands, each check would take a request, and reading finds
     missing ones.
     """
-    return not isinstance(path, Path) or (path.is_file() and path.stat().st_size == size)
+    return not isinstance(path, Path) or size_of(path) == size

@@ -6,10 +6,8 @@ Writes go through a `Disk`.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -42,13 +40,17 @@ def lake_location(place: str | os.PathLike[str] | Location) -> Location:
     return Path(text)
 
 
-def folders_of(place: Location) -> Iterator[Location]:
-    """Return the folders directly below a place, in no order; none if it does not exist."""
-    if isinstance(place, ObjectPath):
-        yield from place.folders()
-        return
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        yield from (entry for entry in place.iterdir() if entry.is_dir())
+def folders_of(place: Location) -> list[Location]:
+    """The folders directly below a place, sorted; none if it does not exist. Raises RefusedReadError."""
+    try:
+        found = (
+            place.folders() if isinstance(place, ObjectPath) else (below for below in place.iterdir() if below.is_dir())
+        )
+        return sorted(found, key=str)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as fault:
+        raise refused_read(place, fault) from fault
 
 
 def fixed_location(place: str | os.PathLike[str] | Location) -> Location:
@@ -60,6 +62,16 @@ def fixed_location(place: str | os.PathLike[str] | Location) -> Location:
 def refused_read(path: Location, fault: OSError) -> RefusedReadError:
     """Return the error for a read that the disk or the store refused."""
     return RefusedReadError(f"{path} can't be read: {fault.strerror or fault}.")
+
+
+def size_of(path: Path) -> int | None:
+    """The size in bytes of a file on a disk; None if there is none. Raises RefusedReadError."""
+    try:
+        return path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as fault:
+        raise refused_read(path, fault) from fault
 
 
 def modified_ms(path: Location) -> int:

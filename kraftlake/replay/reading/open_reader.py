@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from kraftlake.kafka_files.faults import unreadable
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.records.batch import RecordBatch
 from kraftlake.runtime.errors import UsageError
@@ -93,15 +94,20 @@ def open_reader(path: str, node: int | None = None) -> tuple[LogReader, SourceKi
 
 
 def is_lake(path: str) -> bool:
-    """Whether a path or URI is that of a lake: a URI, of an object store or a file, always is."""
+    """Whether a path or URI is that of a lake: a URI, of an object store or a file, always is.
+
+    Raises NotASourceError for a path that can't be read.
+    """
     return "://" in path or _is_lake(path)
 
 
 def _is_lake(path: str) -> bool:
     try:
         return has_lake_log(path) or _was_begun(path)
-    except OSError:  # `sniff` raises it again, with a sentence
+    except (FileNotFoundError, NotADirectoryError):  # `sniff` says what is there instead
         return False
+    except OSError as fault:
+        raise unreadable(str(fault.filename or path), fault) from None
 
 
 def _was_begun(path: str) -> bool:

@@ -19,7 +19,7 @@ def delete_stale_states(
     Returns the names of their tables, sorted. States with a file that is younger than `age_ms`, or whose table a run
     holds, stay: the run may be writing them. Raises LakeError if the disk refuses.
     """
-    found = sorted(folders_of(states_of(lake)), key=str)
+    found = folders_of(states_of(lake))
     if not found:
         return ()
     needed = {table.covers for table in derived_tables(lake, log)} - {None}

@@ -1,15 +1,20 @@
-"""A disk that refuses any one look or read of a lake is one sentence, and never an OSError."""
+"""A disk that refuses any one look at a lake is one sentence, and never an OSError; what is written then is whole."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+import random
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from kraftlake.controller.quorum.followed_log import FollowedLog
+from kraftlake.metadata_log.delta_table.delta_log import read_table
+from kraftlake.metadata_log.lakes import is_lake
 from kraftlake.metadata_log.log import MetadataLog
 from kraftlake.metadata_log.maintenance.derived_tables import derived_tables
 from kraftlake.metadata_log.maintenance.table_check import damaged_files, table_problems
@@ -17,26 +22,72 @@ from kraftlake.metadata_log.storage.location import folders_of, size_of
 from kraftlake.replay.loader.fold import image_at
 from kraftlake.replay.reading.open_reader import LakeReader, open_reader
 from kraftlake.runtime.errors import KraftlakeError, RefusedReadError
+from kraftlake.server.lake_upkeep import LakeUpkeep
 from kraftlake.tables.catch_up.covered import covered_by
 from kraftlake.tables.catch_up.updating import update_by_job, writers_of
 from kraftlake.tables.jobs import ALL
 from tests.tables.sample_log import batches_between
 
-_LOOKS: Final = ("stat", "iterdir", "read_bytes")
-"""The methods of Path by which a lake is read, but for Arrow's own."""
+LONG: Final = os.environ.get("KRAFTLAKE_TESTS") == "long"
+_LOOKS: Final = ("stat", "iterdir", "read_bytes", "unlink", "mkdir")
+"""The methods of Path by which a lake is read and changed, but for Arrow's own."""
+_BATCHES: Final = batches_between(0, 300)
+_LAST: Final = _BATCHES[-1].last_offset
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with a snapshot, and with the tables of the job `all`."""
+    """A lake with snapshots, the tables of the job `all`, and some commits that these do not cover yet."""
     lake = tmp_path_factory.mktemp("lakes") / "lake"
-    lake_with_snapshots(lake)
+    log, half = MetadataLog.create(lake), len(_BATCHES) // 2
+    log.append(_BATCHES[:half])
+    update_by_job("all", lake, snapshot_every_bytes=1_000)
+    for batch in _BATCHES[half:-1]:
+        log.append([batch])
     return lake
 
 
-def lake_with_snapshots(place: Path) -> None:
-    MetadataLog.create(place).append(batches_between(0, 200))
-    update_by_job("all", place, snapshot_every_bytes=1_000)
+class RefusingDisk:
+    """Counts looks at what is below a folder, and refuses the one that is due."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder: Path | None = None
+        self.looks = self.refused = 0
+        for name in _LOOKS:
+            monkeypatch.setattr(Path, name, self._refusing(getattr(Path, name)))
+
+    def _refusing(self, look: Callable[..., Any]) -> Callable[..., Any]:
+        def looked(path: Path, *more: Any, **options: Any) -> Any:
+            if self.folder in (path, *path.parents):
+                self.looks += 1
+                if self.looks == self.refused:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+            return look(path, *more, **options)
+
+        return looked
+
+    def each(self, folder: Path, work: Callable[[], Any], most: int | None = None) -> Iterator[str]:
+        """Do something, then again with one of its looks refused, for each or `most` of them; yields the outcomes."""
+        self.refused = 0
+        yield self._outcome(folder, work)
+        looks = range(1, self.looks + 1)
+        for refused in looks if most is None else random.sample(looks, min(most, len(looks))):
+            self.refused = refused
+            yield self._outcome(folder, work)
+
+    def _outcome(self, folder: Path, work: Callable[[], Any]) -> str:
+        self.folder, self.looks = folder, 0
+        try:
+            return repr(work())
+        except KraftlakeError as fault:
+            return str(fault)
+        finally:
+            self.folder = None
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> RefusingDisk:
+    return RefusingDisk(monkeypatch)
 
 
 def _raised(_: object, fault: KraftlakeError) -> None:
@@ -47,7 +98,8 @@ READS: Final[dict[str, Callable[[Path], Any]]] = {
     "log": lambda lake: [*MetadataLog.open(lake).batches(0, 50)],
     "no lake": lambda lake: MetadataLog.open(lake.parent),
     "snapshots": lambda lake: MetadataLog.open(lake).snapshots(),
-    "source": lambda lake: image_at(open_reader(str(lake))[0], 180),
+    "source": lambda lake: image_at(open_reader(str(lake))[0], _LAST - 5),
+    "controller": lambda lake: FollowedLog(MetadataLog.open(lake)).loader.last_offset,
     "tables": lambda lake: derived_tables(lake, MetadataLog.open(lake)._state, on_fault=_raised),
     "covered": lambda lake: covered_by(LakeReader(MetadataLog.open(lake)), writers_of(ALL.tables)),
     "check": lambda lake: [*table_problems(lake / "log"), *damaged_files(lake / "log")],
@@ -55,40 +107,61 @@ READS: Final[dict[str, Callable[[Path], Any]]] = {
 
 
 @pytest.mark.parametrize("reads", READS)
-def test_each_refused_look_is_a_sentence(lake: Path, monkeypatch: pytest.MonkeyPatch, reads: str) -> None:
-    looks, refused = 0, -1
-
-    def refuse(look: Callable[..., Any]) -> Callable[..., Any]:
-        def looked(path: Path, *more: Any, **options: Any) -> Any:
-            nonlocal looks
-            if lake.parent in (path, *path.parents):
-                looks += 1
-                if looks == refused:
-                    raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
-            return look(path, *more, **options)
-
-        return looked
-
-    for name in _LOOKS:
-        monkeypatch.setattr(Path, name, refuse(getattr(Path, name)))
-    kept = _outcome(lambda: READS[reads](lake))
-    assert looks > 0
-    sentences = set()
-    for refused in range(1, looks + 1):  # noqa: B007 - `looked` reads it
-        looks = 0
-        told = _outcome(lambda: READS[reads](lake))
-        if told != kept:
-            sentences.add(told)
-    assert sentences, "a refused look is seen"
-    assert {told for told in sentences if "Input/output error" not in told} == set()
+def test_each_refused_look_is_a_sentence(lake: Path, disk: RefusingDisk, reads: str) -> None:
+    kept, *others = disk.each(lake.parent, lambda: READS[reads](lake))
+    assert others
+    assert [told for told in others if told != kept and "Input/output error" not in told] == []
+    assert set(others) - {kept}
 
 
-def _outcome(read: Callable[[], Any]) -> str:
-    """What was read, or the error."""
-    try:
-        return repr(read())
-    except KraftlakeError as fault:
-        return str(fault)
+def _create(lake: Path) -> None:
+    if not is_lake(lake.parent / "new"):
+        MetadataLog.create(lake.parent / "new")
+
+
+def _append(lake: Path) -> None:
+    log = MetadataLog.open(lake)
+    if log.end_offset <= _LAST:
+        log.append(_BATCHES[-1:])
+
+
+WRITES: Final[dict[str, Callable[[Path], Any]]] = {
+    "create": _create,
+    "append": _append,
+    "tables": lambda lake: update_by_job("all", lake, snapshot_every_bytes=1_000),
+    "upkeep": lambda lake: LakeUpkeep(lake).run(),
+}
+
+
+@pytest.mark.parametrize("writes", WRITES)
+def test_after_a_refused_look_the_same_again_makes_the_same(
+    lake: Path, disk: RefusingDisk, writes: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "lakes"
+
+    def write() -> None:
+        shutil.copytree(lake.parent, folder)
+        WRITES[writes](folder / "lake")
+
+    kept = None
+    for told in disk.each(folder, write, 100 if LONG else 4):
+        assert told == "None" or "Input/output error" in told
+        WRITES[writes](folder / "lake")
+        update_by_job("all", folder / "lake")
+        rows = _row_counts(folder / "lake")
+        kept = kept or rows
+        assert rows == kept
+        shutil.rmtree(folder)
+
+
+def _row_counts(lake: Path) -> dict[str, int]:
+    """The number of rows of each table of a lake."""
+    states = [read_table(lake / name) for name in ("log", *ALL.tables)]
+    counts = [[file.statistics for file in state.files.values()] for state in states]
+    return {
+        state.path.name: sum(one.record_count or 0 for one in some if one is not None)
+        for state, some in zip(states, counts, strict=True)
+    }
 
 
 def test_what_a_disk_refuses_is_not_taken_for_missing(tmp_path: Path) -> None:
@@ -103,8 +176,8 @@ def test_what_a_disk_refuses_is_not_taken_for_missing(tmp_path: Path) -> None:
     assert folders_of(tmp_path / "missing") == folders_of(Path(__file__)) == []
 
 
-def test_a_snapshot_that_cannot_be_looked_at_is_not_skipped(tmp_path: Path) -> None:
-    lake_with_snapshots(tmp_path / "lake")
+def test_a_snapshot_that_cannot_be_looked_at_is_not_skipped(lake: Path, tmp_path: Path) -> None:
+    shutil.copytree(lake, tmp_path / "lake")
     assert MetadataLog.open(tmp_path / "lake").snapshots()
     file = next((tmp_path / "lake" / "snapshots").glob("*.parquet"))
     file.unlink()

@@ -13,7 +13,7 @@ import attrs
 from kraftlake.metadata_log.append.log_commit import commit_groups, end_facts, file_that_follows
 from kraftlake.metadata_log.append.log_file import STATISTICS_COLUMNS, LogEnd
 from kraftlake.metadata_log.delta_table.commit import CommitConflictError, UnknownOutcomeError, create_table
-from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, read_table
+from kraftlake.metadata_log.delta_table.delta_log import NotADeltaTableError, is_there, read_table
 from kraftlake.metadata_log.delta_table.table_state import LOG_FOLDER, TableState
 from kraftlake.metadata_log.log_facts import (
     CLUSTER_ID,
@@ -68,7 +68,7 @@ def create_lake(
     with contextlib.suppress(NotADeltaTableError):
         read_table(path / LOG_TABLE)
         raise LakeError(f"There is a lake at {path} already.")
-    was_there = path.exists()
+    was_there = is_there(path)
     _make_folder(path, disk)
     try:
         if contents or isinstance(path, ObjectPath):

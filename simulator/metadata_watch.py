@@ -176,7 +176,7 @@ class MetadataWatch:
                 candidates = back & {*state.isr, *state.elr}
                 if was is not None and was is not state:
                     candidates |= set(state.isr) - set(was.isr)
-                    self.replicas.check_quorum(name, state, after)
+                    self.replicas.check_quorum(name, topic.id, state, after)
                     if problem := recovery_problem(state):
                         violated(f"{name} {problem}", MIN_ISR_RECOVERY_QUORUM)
                 self.replicas.check_candidates(name, topic.id, candidates, after)

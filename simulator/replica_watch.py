@@ -271,7 +271,7 @@ class ReplicaWatch:
         if epoch is not None and offset > committed.batches.end:
             state = self.newest.topics.get_partition(*key)
             if state is not None and state.leader_epoch == epoch:
-                self.check_quorum(name, state, self.newest)
+                self.check_quorum(name, topic_id, state, self.newest)
             self._check_in_sync(process, name, key, epoch, offset)
             self._commit(name, committed, log, topic_id, offset)
         self._compare(process, name, committed, mirror, min(offset, committed.batches.end), of=LOG_MATCHING)
@@ -325,7 +325,7 @@ class ReplicaWatch:
         if state is None or state.leader_epoch != epoch or f"broker-{state.leader}" != process.name:
             return
         partition = process.extra["node"].partition(name)
-        if partition is None or partition.partition_epoch != state.partition_epoch:
+        if partition is None or (partition.topic_id, partition.partition_epoch) != (key[0], state.partition_epoch):
             return
         self._require(
             len(state.isr) >= MIN_ISR,
@@ -376,15 +376,16 @@ class ReplicaWatch:
                 )
                 self._compare(node.process, name, committed, mirror, wanted, of=LEADER_CANDIDATE_COMPLETENESS)
 
-    def check_quorum(self, name: TopicPartition, state: PartitionRegistration, image: MetadataImage) -> None:
+    def check_quorum(
+        self, name: TopicPartition, topic_id: Uuid, state: PartitionRegistration, image: MetadataImage
+    ) -> None:
         """A leader waits for all that may lead next; `state` is the newest."""
         node = active().outside.extra["brokers"].get(state.leader)
         if node is None or not node.process.alive or not node.is_registered(image):
             return
         partition = node.partition(name)
-        if partition is not None and partition.is_leader and partition.leader_epoch == state.leader_epoch:
-            problem = quorum_problem(partition, state)
-            self._require(not problem, lambda: f"{name}: {node.name} {problem}", REPLICATION_QUORUM_SUPERSET)
+        problem = "" if partition is None else quorum_problem(partition, topic_id, state)
+        self._require(not problem, lambda: f"{name}: {node.name} {problem}", REPLICATION_QUORUM_SUPERSET)
 
     def _require(self, holds: bool, words: Callable[[], str], of: str = "") -> None:
         if not holds:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftlake.image.topics.partition_registration import PartitionRegistration
+from kraftlake.records.uuid import Uuid
 
 MIN_ISR = 2
 """min.insync.replicas of all topics."""
@@ -40,12 +41,15 @@ LIVENESS = (
 """The properties of liveness, which are judged at the end of an hour, when no fault is left."""
 
 
-def quorum_problem(partition: Any, state: PartitionRegistration) -> str:
+def quorum_problem(partition: Any, topic_id: Uuid, state: PartitionRegistration) -> str:
     """Why the records of a leader may miss a broker that may lead next, "" where they can't.
 
     The high watermark waits for the leader's maximal ISR: every member of the controller's ISR and ELR has to be in it,
-    unless the leader knows that the ISR is too small for a commit. `state` is the newest, and of the leader's epoch.
+    unless the leader knows that the ISR is too small for a commit. `state` is the newest of the partition of a topic,
+    and `partition` the broker's, perhaps still that of a deleted topic of the same name, or of an earlier epoch.
     """
+    if not partition.is_leader or (partition.topic_id, partition.leader_epoch) != (topic_id, state.leader_epoch):
+        return ""
     known = partition.in_sync.state
     left_out = {*state.isr, *state.elr} - known.maximal_isr
     if len(known.isr) < MIN_ISR or not left_out:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 from kraftlake.image.topics.partition_registration import PartitionRegistration
@@ -14,6 +15,7 @@ from kraftlake.records.uuid import Uuid
 from kraftlake.replica_manager.partition.partition_state import CommittedIsr, PendingExpandIsr, PendingShrinkIsr
 from simulator.specification import LIVENESS, SAFETY, quorum_problem, recovery_problem
 
+TOPIC = Uuid.random()
 DOC = Path(__file__).resolve().parents[2] / "docs" / "simulation.md"
 
 
@@ -24,7 +26,8 @@ def registration(**lists: tuple[int, ...]) -> PartitionRegistration:
 
 
 def leader(state: Any) -> Any:
-    return SimpleNamespace(in_sync=SimpleNamespace(state=state))
+    in_sync = SimpleNamespace(state=state)
+    return SimpleNamespace(in_sync=in_sync, topic_id=TOPIC, is_leader=True, leader_epoch=0)
 
 
 def committed(*isr: int) -> CommittedIsr:
@@ -51,7 +54,10 @@ SHRINKING: dict[str, Any] = {"sent": None, "out_of_sync_replicas": frozenset({3}
 def test_a_leader_that_can_commit_waits_for_all_that_may_lead_next(
     known: Any, isr: tuple[int, ...], elr: tuple[int, ...], is_safe: bool
 ) -> None:
-    assert (not quorum_problem(leader(known), registration(isr=isr, elr=elr))) == is_safe
+    state = registration(isr=isr, elr=elr)
+    assert (not quorum_problem(leader(known), TOPIC, state)) == is_safe
+    assert not quorum_problem(leader(known), Uuid.random(), state)
+    assert not quorum_problem(leader(known), TOPIC, attrs.evolve(state, leader_epoch=1))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ The hours of one tree of simulator/ and the rooms of kraftlake/ that it uses are
 build/simulated/TREE.jsonl: the next run goes on with the seeds that are missing. At the end stands how many states
 each tenth of the hours added to those before (see simulator/states.py): where the last tenths add next to none, more
 hours of these faults will hardly show more.
+
+`--adopt FILE` takes over the hours of an earlier tree, if this one makes the same histories of one in fifty of their
+seeds, as it does after a change that no history notices. Hours that failed there are simulated anew.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryFile
 from threading import Lock, Timer
 from typing import Any
@@ -28,6 +32,8 @@ UNUSED_ROOMS = ("api", "cli", "diagnosis", "generate", "spark_jobs")
 GROUP = 20
 """The seeds of one process, which begins with a second of imports."""
 SIMULATOR = (sys.executable, "-m", "simulator")
+REPEATED = 50
+"""Of how many hours of an earlier tree one is repeated."""
 SECONDS_AN_HOUR = 120
 """How long a simulated hour may take, which takes about six seconds of CPU on a busy machine."""
 Take = Callable[[dict[str, Any]], bool]
@@ -41,13 +47,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=90.0, help="after which no more hours begin")
     parser.add_argument("--processes", type=_count, default=os.cpu_count(), help="at a time; by default one a core")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "simulated")
+    parser.add_argument("--adopt", type=Path, metavar="FILE", help="take over the hours of an earlier tree")
     parser.add_argument("--length", type=float, default=1.0, help="of a history, in simulated hours")
     asked = parser.parse_args()
     kept = asked.folder / f"{tree()}.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
     done = read(kept)
-    missing = [seed for seed in range(1, asked.hours + 1) if seed not in done]
-    groups = [missing[at : at + GROUP] for at in range(0, len(missing), GROUP)]
     end = time.monotonic() + asked.minutes * 60
     writing = Lock()
 
@@ -64,7 +69,11 @@ def main() -> int:
             simulate(seeds, asked.length, take, (*SIMULATOR, "--dense"))
 
     with kept.open("a") as lines, ThreadPoolExecutor(asked.processes) as pool:
-        list(pool.map(run, groups))
+        if asked.adopt is not None:
+            for hour in adopted(asked.adopt, asked.length):
+                take(hour)
+        missing = [seed for seed in range(1, asked.hours + 1) if seed not in done]
+        list(pool.map(run, [missing[at : at + GROUP] for at in range(0, len(missing), GROUP)]))
     print(file=sys.stderr)
     found = [done[seed] for seed in sorted(done) if seed <= asked.hours]
     print(summary(found, asked.hours, kept))
@@ -108,6 +117,26 @@ def read(kept: Path) -> dict[int, dict[str, Any]]:
             hour = json.loads(line)
             found[hour["seed"]] = hour
     return found
+
+
+def adopted(earlier: Path, length: float, program: Sequence[str] = (*SIMULATOR, "--dense")) -> list[dict[str, Any]]:
+    """The hours of an earlier tree that did not fail, each with its `tree`.
+
+    Ends the program where this tree makes another history of a seed in the sample.
+    """
+    hours = {seed: hour for seed, hour in read(earlier).items() if "failure" not in hour}
+    sample = Random(earlier.stem).sample(sorted(hours), -(-len(hours) // REPEATED))
+    others: list[int] = []
+
+    def compare(hour: dict[str, Any]) -> bool:
+        if hour.get("trace") != hours[hour["seed"]]["trace"]:
+            others.append(hour["seed"])
+        return not others
+
+    simulate(sample, length, compare, program)
+    if others:
+        raise SystemExit(f"Seed {others[0]} makes another history than in {earlier}: none of its hours is taken over.")
+    return [{"tree": earlier.stem} | hour for hour in hours.values()]
 
 
 def simulate(
@@ -184,6 +213,9 @@ def summary(hours: Sequence[dict[str, Any]], wanted: int, kept: Path) -> str:
     said = [f"{len(hours):,} of {wanted:,} hours are done, {len(failed)} failed ({kept})"]
     said += [f"seed {hour['seed']}: {hour['failure'].splitlines()[0]}" for hour in failed]
     said.append(f"{sum('failure' not in hour and counts(hour) for hour in hours):,} of them had enough happen to count")
+    earlier = sum("tree" in hour for hour in hours)
+    if earlier:
+        said.append(f"{earlier:,} are of earlier trees, of which one in {REPEATED} made the same history again")
     seconds = [hour["cpu_seconds"] for hour in hours if "cpu_seconds" in hour]
     if seconds:
         said.append(f"{sum(seconds) / len(seconds):.1f} CPU seconds an hour")

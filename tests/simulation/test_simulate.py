@@ -46,6 +46,40 @@ def test_a_next_run_goes_on_with_the_seeds_that_are_missing(
     assert "2 of 2 hours are done, 0 failed" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("clean")
+def test_hours_of_an_earlier_tree_are_taken_over_if_its_histories_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "same.py"
+    program.write_text(
+        "import json, sys\nfor seed in sys.argv[4:]: print(json.dumps({'seed': int(seed), 'trace': int(seed) * 7}))"
+    )
+    earlier = tmp_path / "earlier.jsonl"
+    lines: list[dict[str, Any]] = [{"seed": seed, "trace": seed * 7} for seed in range(1, 61)]
+    earlier.write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, {"seed": 61, "failure": "it fell"}]))
+    taken = simulate.adopted(earlier, 1.0, (sys.executable, str(program)))
+    assert taken == [{"tree": "earlier", **line} for line in lines]
+    assert simulate.adopted(tmp_path / "none.jsonl", 1.0) == []
+
+    words = ["simulate", "60", "--minutes", "0", "--folder", str(tmp_path), "--adopt", str(earlier)]
+    monkeypatch.setattr("sys.argv", words)
+    monkeypatch.setattr(simulate, "adopted", lambda *_: [dict(line, records=0) for line in taken])
+    assert simulate.main() == 0
+    told = capsys.readouterr().out
+    assert "60 of 60 hours are done, 0 failed" in told
+    assert "60 are of earlier trees, of which one in 50 made the same history again" in told
+    assert simulate.read(tmp_path / "tree.jsonl").keys() == set(range(1, 61))
+
+
+def test_hours_of_a_tree_with_other_histories_count_for_nothing(tmp_path: Path) -> None:
+    program = tmp_path / "other.py"
+    program.write_text("import json, sys\nfor seed in sys.argv[4:]: print(json.dumps({'seed': int(seed), 'trace': 8}))")
+    earlier = tmp_path / "earlier.jsonl"
+    earlier.write_text('{"seed": 1, "trace": 7}\n')
+    with pytest.raises(SystemExit, match=r"^Seed 1 makes another history than in .*earlier.jsonl: none of its hours"):
+        simulate.adopted(earlier, 1.0, (sys.executable, str(program)))
+
+
 def hours_of(program: Path, lines: str, seeds: Sequence[int], seconds: float = 60) -> list[dict[str, Any]]:
     """The hours that come of a process with a program of its own."""
     program.write_text(f"import sys, time\n{lines}")

@@ -412,7 +412,9 @@ class VirtualCluster:
             self.scheduler.sleep(30 * SECOND)
             for node in self.nodes:
                 if node.ends and not node.is_up:
-                    self.tell(f"{node.name} has ended: {node.ends.pop()}")
+                    why = node.ends.pop()
+                    self.tell(f"{node.name} has ended: {why}")
+                    node.mend(why)
                     node.start_if_down()
 
 

@@ -184,6 +184,16 @@ class FaultyFiles:
         file = self._find(path)
         return bytes(file.content) if isinstance(file, _File) else b""
 
+    def content_names(self, folder: str) -> list[str]:
+        """The names in a folder, sorted; no call of the process."""
+        return sorted(self._folder(folder).entries)
+
+    def remove_durably(self, folder: str) -> None:
+        """Remove a folder as an operator does; no call of the process."""
+        parent, name = self._parent(folder)
+        parent.change({name: None})
+        parent.sync()
+
     def now(self) -> int:
         return next(self._now)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -81,6 +82,10 @@ class Node(ABC):
         if self._stop is not None:
             self._stop.set()
 
+    @abstractmethod
+    def mend(self, why: str) -> None:
+        """Do what an operator is asked to do by a process that has ended, which said why."""
+
     def kill(self) -> None:
         """End the process at once."""
         process = self.process
@@ -129,6 +134,9 @@ class ControllerMachine(Node):
         """Whether it takes itself for the active controller."""
         controller = None if self.process is None or not self.is_up else self.process.extra.get("controller")
         return controller is not None and bool(controller.is_active)
+
+    def mend(self, why: str) -> None:
+        """It asks for nothing."""
 
     def _prepare(self, process: Process) -> None:
         """It has nothing but the lake."""
@@ -201,6 +209,17 @@ class BrokerMachine(Node):
         super()._release(process)
         self._watch.forget(process)
         self.files.restart()
+
+    def mend(self, why: str) -> None:
+        """Remove the log that ends earlier where a replica has two: a directory was offline when the other was made."""
+        doubled = re.search(r"(\S+) and (\S+) are logs of one replica", why)
+        if doubled is not None:
+            self.files.remove_durably(min(doubled.groups(), key=self._last_segment))
+
+    def _last_segment(self, folder: str) -> tuple[str, int]:
+        """The name and the size of the last segment of a log."""
+        names = [name for name in self.files.content_names(folder) if name.endswith(".log")]
+        return (names[-1], len(self.files.content(f"{folder}/{names[-1]}"))) if names else ("", 0)
 
     def cut_power(self) -> None:
         """End the process, and lose what was not synced."""

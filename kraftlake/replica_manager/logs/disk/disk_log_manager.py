@@ -138,7 +138,8 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
         if name in logs:
             raise CorruptDataError(
                 f"{log.folder} and {logs[name].folder} are logs of one replica: a move between directories was broken "
-                f"off. Remove the one in the directory that has failed, else the one that ends earlier."
+                f"off, or one was made while the directory of the other was offline. Remove the one in the directory "
+                f"that has failed, else the one that ends earlier."
             )
         logs[name] = log
 

@@ -125,9 +125,11 @@ class Peace:
         return None
 
     def _problem_of_partitions(self) -> Problem | None:
-        """No change is under way, and each replica is in sync."""
+        """No change is under way, and each replica is in sync, but for a partition that waits for removed replicas."""
         for topic in self._cluster.replicas.newest.topics.topics_by_id().values():
             for number, state in topic.partitions.items():
+                if waits_for_removed(state):
+                    continue
                 name = TopicPartition(topic.name, number)
                 problem = self._problem_of_leader(name, state)
                 if problem is not None:
@@ -193,6 +195,8 @@ class Peace:
         for topic in self._cluster.replicas.newest.topics.topics_by_id().values():
             for number, state in topic.partitions.items():
                 name = TopicPartition(topic.name, number)
+                if waits_for_removed(state):
+                    continue  # nobody leads who could say what is there
                 if topic.name in COMPACTED:
                     self._check_compacted(name, topic.id, state.isr)
                     continue
@@ -242,3 +246,12 @@ class Peace:
             found = configs.config_map(ConfigResource(TOPIC_RESOURCE, topic)).get("retention.ms")
             if found != str(wanted):
                 violated(f"retention.ms of {topic} was set to {wanted}, and is {found}")
+
+
+def waits_for_removed(state: PartitionRegistration) -> bool:
+    """Whether a partition has no leader, and only removed replicas in its ELR: `known_bugs.ELR_KEEPS_REMOVED_REPLICA`.
+
+    Nobody can be elected then, and Kafka elects the last leader only where the ELR is empty: an unclean election by an
+    operator is the way out.
+    """
+    return state.leader == NO_LEADER and bool(state.elr) and not {*state.elr} & {*state.replicas}

@@ -13,6 +13,8 @@ MAY_LEAD: Final = {"isr": "last in sync", "elr": "eligible to lead", "lastKnownE
 """The lists of brokers that may lead a partition without a leader, in words; the first one that is not empty counts."""
 
 DIRECTORY_FAILED: Final = "log directory is offline"
+REMOVED: Final = "no replica any more"
+"""A broker that the end of a reassignment has left in the ELR: see `known_bugs.ELR_KEEPS_REMOVED_REPLICA`."""
 NO_REPLICA = "no replica was in sync"
 
 
@@ -24,7 +26,10 @@ def may_lead(partition: dict[str, Any], brokers: dict[str, Any]) -> dict[str, An
     key = next((key for key in MAY_LEAD if partition[key]), None)
     ids = [] if key is None else partition[key]
     directories = dict(zip(partition["replicas"], partition["directories"], strict=True))
-    return {"mayLead": key, "states": {str(id_): _why_not(brokers.get(str(id_)), directories.get(id_)) for id_ in ids}}
+    states = {str(id_): _why_not(brokers.get(str(id_)), directories.get(id_)) for id_ in ids}
+    if key == "elr":
+        states |= {str(id_): REMOVED for id_ in ids if id_ not in directories}
+    return {"mayLead": key, "states": states}
 
 
 def may_lead_words(partition: dict[str, Any], brokers: dict[str, Any] | None) -> str:

@@ -58,6 +58,7 @@ def offline_helps(case: CheckInput, every: Sequence[AffectedPartition]) -> tuple
         partition = case.partition(one)
         of_leaders = states_of(case.image, partition, may_lead(partition))
         of_leaders |= dict.fromkeys(of_leaders.keys() & replaced.get(one.name, {}).keys(), ReplicaUse.REPLACED)
+        of_leaders |= dict.fromkeys({*partition.elr}.difference(partition.replicas), ReplicaUse.REMOVED)
         for broker, state in of_leaders.items():
             states.add(state, broker, one.name)
         if not all(state.is_lost for state in of_leaders.values()):

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from kraftlake.diagnosis.doctor.help import Help
-from kraftlake.diagnosis.leadership import DIRECTORY_FAILED, broker_words
+from kraftlake.diagnosis.leadership import DIRECTORY_FAILED, REMOVED, broker_words
 from kraftlake.image.metadata_image import MetadataImage
 from kraftlake.image.topics.partition_registration import PartitionRegistration
 from kraftlake.runtime.words import counted
@@ -19,13 +19,14 @@ class ReplicaUse(enum.Enum):
     NOT_REGISTERED = "not registered"
     NO_DIRECTORY = DIRECTORY_FAILED
     REPLACED = "made anew without its records"
+    REMOVED = REMOVED
     FENCED = "fenced"
     SHUTTING_DOWN = "shutting down"
     ACTIVE = "active"
 
     @classmethod
     def of(cls, image: MetadataImage, partition: PartitionRegistration, broker: int) -> ReplicaUse:
-        """The state of the replica of a partition on a broker; an image does not show which are REPLACED."""
+        """The state of the replica of a partition on a broker; REPLACED and REMOVED are for the caller to know."""
         registration = image.cluster.brokers.get(broker)
         if registration is None:
             return cls.NOT_REGISTERED
@@ -38,8 +39,10 @@ class ReplicaUse(enum.Enum):
 
     @property
     def is_lost(self) -> bool:
-        """Whether starting the broker does not restore the replica: the broker or its disk has gone."""
-        return self in (ReplicaUse.NOT_REGISTERED, ReplicaUse.NO_DIRECTORY, ReplicaUse.REPLACED)
+        """Whether starting the broker does not restore the replica: it, the broker or its disk has gone."""
+        return self in (
+            ReplicaUse.NOT_REGISTERED, ReplicaUse.NO_DIRECTORY, ReplicaUse.REPLACED, ReplicaUse.REMOVED
+        )  # fmt: skip
 
 
 def may_lead(partition: PartitionRegistration) -> tuple[int, ...]:

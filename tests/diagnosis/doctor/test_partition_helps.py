@@ -72,6 +72,16 @@ def test_an_unclean_election_has_its_evidence_and_its_cost(tmp_path: Path) -> No
     assert "acknowledged ones too" in elect.cost
 
 
+@pytest.mark.parametrize("befalls", [(), (FENCE_3,), (GONE_3,)], ids=["active", "fenced", "not registered"])
+def test_a_removed_replica_that_stays_eligible_is_not_started(befalls: tuple[Message, ...], tmp_path: Path) -> None:
+    stuck = change(0, replicas=(1, 2), isr=(), leader=-1, eligible_leader_replicas=(3,), last_known_elr=(1,))
+    found = by_check(diagnose(log_of(tmp_path, stuck, *befalls)))["offline_partitions"]
+    assert found.groups[0].reason.endswith("eligible to lead: 3 (no replica any more)")
+    (elect,) = found.helps
+    assert elect.risk is HelpRisk.UNCLEAN_ELECTION
+    assert elect.evidence[0].reason == "may lead: 3 (no replica any more); active and out of sync: 1, 2"
+
+
 def test_without_another_active_replica_nothing_else_gives_a_leader(tmp_path: Path) -> None:
     befalls = [change(0, replicas=(3, 2), isr=(3,), leader=-1), FENCE_2, GONE_3]
     start, nothing = helps(tmp_path, "offline_partitions", *befalls)

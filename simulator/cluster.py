@@ -254,7 +254,7 @@ class VirtualCluster:
 
     def _settle(self) -> None:
         for node, (_, ended) in list(self.unclean.items()):
-            if node.process is not ended and self._is_in_sync(node):
+            if node.process is not ended and node.is_sound and self._is_in_sync(node):
                 del self.unclean[node]
 
     def _is_in_sync(self, node: BrokerMachine) -> bool:

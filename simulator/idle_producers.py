@@ -106,12 +106,15 @@ class ProducerWatch:
     def may_refuse(self, key: Key, producer_id: int, after: int, log: Any) -> bool:
         """Whether a leader may want another batch: it has taken one anew, since it had forgotten the producer.
 
-        `after` is the offset of the producer's last acknowledged batch, `log` the leader's.
+        Or the producer has been idle for so long that its last batches are compacted away, and an earlier one is the
+        last in the log of a new replica. `after` is the offset of the last acknowledged batch, `log` the leader's.
         """
         of = key, producer_id
         if self._anew.get(of, -1) > after:
             return True
         before = self._last.get(of)
+        if before is not None and active().time_ns() // 1_000_000 - before.max_timestamp >= EXPIRATION_MS:
+            return True
         for batch in held_batches(log, 0 if before is None else before.last_offset + 1):
             if batch.producer_id == producer_id and not batch.control:
                 if not _continues(before, batch):

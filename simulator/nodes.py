@@ -228,6 +228,11 @@ class BrokerMachine(Node):
         self.kill()
         self.files.power_cut()
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether its disks work: otherwise it may lose something at any time, and is started again when they do."""
+        return not self.files.faults and not self.files.space
+
     def heal(self) -> None:
         """Give the machine disks that work."""
         self.files.faults.clear()

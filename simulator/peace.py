@@ -84,7 +84,7 @@ class Peace:
         cluster = self._cluster
         cluster.stop_faults()
         for node in cluster.brokers.values():
-            if node.files.faults or node.files.space:
+            if not node.is_sound:
                 node.kill()
             node.heal()
         for each in cluster.nodes:

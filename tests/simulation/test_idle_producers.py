@@ -124,3 +124,10 @@ def test_a_leader_may_refuse_a_producer_behind_a_batch_that_is_excused(watch: Pr
     assert watch.committed(_KEY, anew) == ""
     assert watch.may_refuse(_KEY, 7, 2, log_of(end=6))
     assert not watch.may_refuse(_KEY, 7, 4, log_of(end=6))
+
+
+def test_a_leader_may_refuse_a_producer_that_was_idle_for_long(watch: ProducerWatch) -> None:
+    assert watch.committed(_KEY, sent(2, at=2, age_ms=EXPIRATION_MS - 1)) == ""
+    assert not watch.may_refuse(_KEY, 7, 2, log_of(end=4))
+    assert watch.committed(_KEY, sent(4, at=4, age_ms=EXPIRATION_MS)) == ""
+    assert watch.may_refuse(_KEY, 7, 4, log_of(end=6))

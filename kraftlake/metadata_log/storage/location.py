@@ -43,10 +43,9 @@ def lake_location(place: str | os.PathLike[str] | Location) -> Location:
 def folders_of(place: Location) -> list[Location]:
     """The folders directly below a place, sorted; none if it does not exist. Raises RefusedReadError."""
     try:
-        found = (
-            place.folders() if isinstance(place, ObjectPath) else (below for below in place.iterdir() if below.is_dir())
-        )
-        return sorted(found, key=str)
+        if isinstance(place, ObjectPath):
+            return sorted(place.folders(), key=str)
+        return sorted((below for below in place.iterdir() if below.is_dir()), key=str)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as fault:

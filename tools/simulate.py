@@ -50,6 +50,8 @@ def main() -> int:
     parser.add_argument("--adopt", type=Path, metavar="FILE", help="take over the hours of an earlier tree")
     parser.add_argument("--length", type=float, default=1.0, help="of a history, in simulated hours")
     asked = parser.parse_args()
+    if asked.adopt is not None and not asked.adopt.is_file():
+        parser.error(f"--adopt: there is no file {asked.adopt}")
     kept = asked.folder / f"{tree()}.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
     done = read(kept)
@@ -71,7 +73,8 @@ def main() -> int:
     with kept.open("a") as lines, ThreadPoolExecutor(asked.processes) as pool:
         if asked.adopt is not None:
             for hour in adopted(asked.adopt, asked.length):
-                take(hour)
+                if hour["seed"] not in done:  # what this tree has simulated itself counts, a failure above all
+                    take(hour)
         missing = [seed for seed in range(1, asked.hours + 1) if seed not in done]
         list(pool.map(run, [missing[at : at + GROUP] for at in range(0, len(missing), GROUP)]))
     print(file=sys.stderr)
@@ -122,14 +125,18 @@ def read(kept: Path) -> dict[int, dict[str, Any]]:
 def adopted(earlier: Path, length: float, program: Sequence[str] = (*SIMULATOR, "--dense")) -> list[dict[str, Any]]:
     """The hours of an earlier tree that did not fail, each with its `tree`.
 
-    Ends the program where this tree makes another history of a seed in the sample.
+    Ends the program where this tree makes another history of a seed in the sample, and where the file has other lines.
     """
-    hours = {seed: hour for seed, hour in read(earlier).items() if "failure" not in hour}
+    try:
+        hours = {seed: hour for seed, hour in read(earlier).items() if "failure" not in hour}
+        traces = {seed: hour["trace"] for seed, hour in hours.items()}
+    except (ValueError, KeyError, TypeError):
+        raise SystemExit(f"{earlier} has lines that are no simulated hours: name the .jsonl of a tree.") from None
     sample = Random(earlier.stem).sample(sorted(hours), -(-len(hours) // REPEATED))
     others: list[int] = []
 
     def compare(hour: dict[str, Any]) -> bool:
-        if hour.get("trace") != hours[hour["seed"]]["trace"]:
+        if hour.get("trace") != traces[hour["seed"]]:
             others.append(hour["seed"])
         return not others
 

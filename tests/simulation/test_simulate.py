@@ -70,6 +70,28 @@ def test_hours_of_an_earlier_tree_are_taken_over_if_its_histories_are_the_same(
     assert "60 are of earlier trees, of which one in 50 made the same history again" in told
     assert simulate.read(tmp_path / "tree.jsonl").keys() == set(range(1, 61))
 
+    kept = tmp_path / "tree.jsonl"
+    kept.write_text('{"seed": 7, "failure": "it falls here"}\n')
+    assert simulate.main() == 1
+    assert "60 of 60 hours are done, 1 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ['{"seed": 1}\n', '{"trace": 1}\n', '["seed", {}]}\n'])
+def test_a_file_without_hours_is_refused_in_a_sentence(content: str, tmp_path: Path) -> None:
+    (tmp_path / "other.jsonl").write_text(content)
+    with pytest.raises(SystemExit, match=r"other.jsonl has lines that are no simulated hours: name the .jsonl of"):
+        simulate.adopted(tmp_path / "other.jsonl", 1.0)
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_file_that_is_not_there_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["simulate", "1", "--folder", str(tmp_path), "--adopt", str(tmp_path / "none")])
+    with pytest.raises(SystemExit, match="2"):
+        simulate.main()
+    assert f"--adopt: there is no file {tmp_path / 'none'}" in capsys.readouterr().err
+
 
 def test_hours_of_a_tree_with_other_histories_count_for_nothing(tmp_path: Path) -> None:
     program = tmp_path / "other.py"

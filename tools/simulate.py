@@ -1,9 +1,9 @@
 """Simulates a number of hours of clusters: `make simulate HOURS=10000`; a run ends after 90 minutes.
 
 The hours of one tree of simulator/ and the rooms of kraftlake/ that it uses are kept, a line each, in
-build/simulated/TREE.jsonl: the next run goes on with the seeds that are missing. At the end stands how many states
-each tenth of the hours added to those before (see simulator/states.py): where the last tenths add next to none, more
-hours of these faults will hardly show more.
+build/simulated/TREE.jsonl: the next run goes on with the seeds that are missing. The files of a history are in memory
+where the machine has plenty of it. At the end stands how many states each tenth of the hours added to those before (see
+simulator/states.py): where the last tenths add next to none, more hours of these faults will hardly show more.
 
 `--adopt FILE` takes over the hours of an earlier tree, if this one makes the same histories of one in fifty of their
 seeds, as it does after a change that no history notices. Hours that failed there are simulated anew.
@@ -25,6 +25,8 @@ from random import Random
 from tempfile import TemporaryFile
 from threading import Lock, Timer
 from typing import Any
+
+from tests.files_in_memory import choose_files_in_memory
 
 ROOT = Path(__file__).resolve().parents[1]
 UNUSED_ROOMS = ("api", "cli", "diagnosis", "generate", "spark_jobs")
@@ -54,6 +56,7 @@ def main() -> int:
         parser.error(f"--adopt: there is no file {asked.adopt}")
     kept = asked.folder / f"{tree()}.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
+    choose_files_in_memory()
     done = read(kept)
     end = time.monotonic() + asked.minutes * 60
     writing = Lock()
@@ -63,7 +66,7 @@ def main() -> int:
             done[hour["seed"]] = hour
             lines.write(json.dumps(hour) + "\n")
             lines.flush()
-            print(f"\r{len(done):,} of {asked.hours:,} hours", end="", file=sys.stderr, flush=True)
+            show_progress(len(done), asked.hours)
         return time.monotonic() < end
 
     def run(seeds: list[int]) -> None:
@@ -77,10 +80,19 @@ def main() -> int:
                     take(hour)
         missing = [seed for seed in range(1, asked.hours + 1) if seed not in done]
         list(pool.map(run, [missing[at : at + GROUP] for at in range(0, len(missing), GROUP)]))
-    print(file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
     found = [done[seed] for seed in sorted(done) if seed <= asked.hours]
     print(summary(found, asked.hours, kept))
     return 1 if any("failure" in hour for hour in found) else 3 if len(found) < asked.hours else 0
+
+
+def show_progress(done: int, wanted: int) -> None:
+    """Show the number of hours that are done: on a terminal in one line, elsewhere a line for each hundred."""
+    if sys.stderr.isatty():
+        print(f"\r{done:,} of {wanted:,} hours", end="", file=sys.stderr, flush=True)
+    elif done % 100 == 0:
+        print(f"{done:,} of {wanted:,} hours", file=sys.stderr, flush=True)
 
 
 def counts(hour: dict[str, Any]) -> bool:

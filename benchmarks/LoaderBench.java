@@ -39,15 +39,15 @@ import org.apache.kafka.server.fault.FaultHandler;
  *   latency COUNT      from handing over one record to the publisher's update, COUNT times, on a small image
  */
 public class LoaderBench {
-    static class Telling implements MetadataPublisher {
-        final LinkedBlockingQueue told = new LinkedBlockingQueue();
+    static class Published implements MetadataPublisher {
+        final LinkedBlockingQueue images = new LinkedBlockingQueue();
 
         public String name() {
-            return "telling";
+            return "published";
         }
 
         public void onMetadataUpdate(MetadataDelta delta, MetadataImage image, LoaderManifest manifest) {
-            told.add(image);
+            images.add(image);
         }
 
         public void onControllerChange(LeaderAndEpoch leader) {
@@ -132,13 +132,13 @@ public class LoaderBench {
 
     static Map catchUp(String file, long end) throws Exception {
         FileRecords records = FileRecords.open(new File(file), false);
-        Telling telling = new Telling();
+        Published published = new Published();
         MetadataLoader loader = loader(end);
-        loader.installPublishers(Collections.singletonList(telling)).get();
+        loader.installPublishers(Collections.singletonList(published)).get();
         long start = System.nanoTime();
         loader.handleCommit(new Reader(new RecordsIterator(
             records, MetadataRecordSerde.INSTANCE, BufferSupplier.create(), 8 * 1024 * 1024, true, new LogContext())));
-        MetadataImage image = (MetadataImage) telling.told.take();
+        MetadataImage image = (MetadataImage) published.images.take();
         long taken = System.nanoTime() - start;
         loader.close();
         records.close();
@@ -155,18 +155,18 @@ public class LoaderBench {
     }
 
     static Map latency(int count) throws Exception {
-        Telling telling = new Telling();
+        Published published = new Published();
         MetadataLoader loader = loader(1L);
-        loader.installPublishers(Collections.singletonList(telling)).get();
+        loader.installPublishers(Collections.singletonList(published)).get();
         loader.handleCommit(new One(batch(0L, new org.apache.kafka.common.metadata.FeatureLevelRecord()
             .setName("metadata.version").setFeatureLevel((short) 25))));
-        telling.told.take();
+        published.images.take();
         List taken = new ArrayList();
         for (int i = 1; i <= count; i++) {
             Batch next = batch((long) i, new TopicRecord().setName("t" + i).setTopicId(new Uuid(7L, (long) i)));
             long start = System.nanoTime();
             loader.handleCommit(new One(next));
-            telling.told.take();
+            published.images.take();
             taken.add(Long.valueOf(System.nanoTime() - start));
         }
         loader.close();

@@ -4,8 +4,8 @@ In turn, with the same client, on the same machine:
 - produce throughput with acks=all to six partitions of three replicas, records of 100 bytes in batches of up to 64 kB,
   and the throughput of reading them back;
 - records one by one with acks=all, each after the last was acknowledged: p50 and p99 of the time;
-- a topic's creation: from the request until each of the three brokers tells a leader of it;
-- the loss of a broker by kill -9, with 1,000 partitions of three replicas: until both others tell that each partition
+- a topic's creation: from the request until each of the three brokers names a leader of it;
+- the loss of a broker by kill -9, with 1,000 partitions of three replicas: until both others show that each partition
   has a leader that lives. It includes the session timeout, three seconds on both sides;
 - the CPU seconds of all processes of the cluster for the throughput part, and the share of a core that a node takes
   while nobody asks anything of it.
@@ -95,7 +95,7 @@ def ours(folder: Path) -> Iterator[Peer]:
 
 
 def create(peer: Peer, name: str, partitions: int) -> None:
-    """A topic with three replicas, of which each broker tells a leader afterwards."""
+    """A topic with three replicas, of which each broker names a leader afterwards."""
     admin = AdminClient({"bootstrap.servers": peer.bootstrap, "log_level": 2})
     admin.create_topics([NewTopic(name, partitions, 3)], operation_timeout=60)[name].result(60)
     for address in peer.addresses.values():
@@ -206,7 +206,7 @@ def creations(peer: Peer) -> float:
 
 
 def lose_a_broker(peer: Peer) -> float:
-    """Seconds from kill -9 until both other brokers tell living leaders of all partitions."""
+    """Seconds from kill -9 until both other brokers name living leaders of all partitions."""
     create(peer, "many", MANY)
     time.sleep(5)
     lost = BROKERS[0]

@@ -82,8 +82,8 @@ def ours(folder: Path, end: int) -> tuple[float, float, int]:
 def kafkas(kafka: KafkaClasses, folder: Path, end: int) -> tuple[float, float, int]:
     """The same of Kafka."""
     theirs = {name.replace("segment.bytes", "internal.segment.bytes"): value for name, value in CONFIGS.items()}
-    told = kafka.ask("compact", folder / "foo-0", json.dumps(theirs), FOO, end, KEYS_BYTES // SLOT_SIZE)
-    return told["took"][0] / 1e9, told["took"][1] / 1e9, told["left"]
+    answer = kafka.ask("compact", folder / "foo-0", json.dumps(theirs), FOO, end, KEYS_BYTES // SLOT_SIZE)
+    return answer["took"][0] / 1e9, answer["took"][1] / 1e9, answer["left"]
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
 
 Topics of one partition are created one at a time, and 16 at a time; each is answered when it is durable (fsync on both
 sides). Then one at a time from the request until a broker knows of it: at the node, until its broker answers a Metadata
-request with it, asked again and again; here, until a publisher that follows the lake is told. The node is asked over
+request with it, asked again and again; here, until a publisher that follows the lake gets it. The node is asked over
 its RPCs from Python, our controller in this process. Both run once before anything counts. A ratio below 1 is faster
 than Kafka, which does not wait here for more to append (--linger 25 is its default, and ours has none).
 """
@@ -51,7 +51,7 @@ MINUTE = datetime.timedelta(minutes=1)
 
 
 class Published:
-    """A publisher that tells of each image."""
+    """A publisher that passes each image on."""
 
     name = "published"
 
@@ -182,11 +182,11 @@ def run(topics: int, rounds: int, linger_ms: int) -> dict[str, Any]:
         finally:
             for side in sides.values():
                 side.close()
-    told: dict[str, Any] = {
+    medians: dict[str, Any] = {
         name: {key: statistics.median(each[key] for each in of) for key in of[0]} for name, of in results.items()
     }
-    told["ratio"] = {key: told["kraftlake"][key] / told["kafka"][key] for key in told["kafka"]}
-    return told
+    medians["ratio"] = {key: medians["kraftlake"][key] / medians["kafka"][key] for key in medians["kafka"]}
+    return medians
 
 
 def main() -> None:
@@ -196,13 +196,13 @@ def main() -> None:
     parser.add_argument("--linger", type=int, default=0, help="Kafka's controller.quorum.append.linger.ms; 25 there")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    told = run(options.topics, options.rounds, options.linger)
+    medians = run(options.topics, options.rounds, options.linger)
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(medians))
         return
     print(f"{'':20}{'kraftlake':>12}{'kafka':>12}{'ratio':>8}")
-    for key in told["kafka"]:
-        print(f"{key:20}{told['kraftlake'][key]:12.2f}{told['kafka'][key]:12.2f}{told['ratio'][key]:8.2f}")
+    for key in medians["kafka"]:
+        print(f"{key:20}{medians['kraftlake'][key]:12.2f}{medians['kafka'][key]:12.2f}{medians['ratio'][key]:8.2f}")
 
 
 if __name__ == "__main__":

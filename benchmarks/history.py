@@ -6,7 +6,7 @@ Then all partitions at offsets spread evenly over the log, in the middle of each
 in turn and the shortest of the runs: from `partition_history/`, and against that by a replay from zero. The goal is a
 fifth of the replay that gives the same: the rows as an Arrow table, in one process that goes on or in one of its own
 with all its imports; in Spark, rows that go to Python, or that are consumed where they are, by a hash of all columns,
-which leaves the table's own cost. To an image, which has no rows yet, a replay takes less. For each read that is told
+which leaves the table's own cost. To an image, which has no rows yet, a replay takes less. For each read that is shown
 for each offset, and for all of them as the mean of these parts, as the part that the total is, and the worst.
 
 That the ways agree is checked: equal tables, equal hashes. What one process does counts its own CPU time, what Spark
@@ -86,7 +86,7 @@ def catching_up(lake: Path, end: int, spark: SparkSession) -> dict[str, Any]:
 
 
 class Way(NamedTuple):
-    """A way to all partitions at an offset, which gives their number, and what tells of its CPU time."""
+    """A way to all partitions at an offset, which gives their number, and what measures its CPU time."""
 
     take: Callable[[], int]
     cpu: Callable[[], float]

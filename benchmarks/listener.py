@@ -44,7 +44,7 @@ def serve(kind: str) -> None:
     if kind == POOL:
         listener = RequestListener("x", "127.0.0.1", 0, lambda data, _, respond: respond(answer(data)))
     elif kind == DISPATCHER:
-        listener = RequestListener("x", "127.0.0.1", 0, Dispatcher({}, tell=print).handle)
+        listener = RequestListener("x", "127.0.0.1", 0, Dispatcher({}, on_fault=print).handle)
     else:
         listener = BrokerListener("127.0.0.1", 0, list, own=answer)
     listener.start()
@@ -121,8 +121,8 @@ def main() -> None:
     for kind, taken in small.items():
         p50, p99 = (1e6 * statistics.quantiles(taken, n=100)[at] for at in (49, 98))
         print(f"{kind:22}  one exchange p50 {p50:4.0f} µs, p99 {p99:4.0f} µs")
-    for kind, told in rates.items():
-        of_requests, of_answers = map(statistics.median, zip(*told, strict=True))
+    for kind, pairs in rates.items():
+        of_requests, of_answers = map(statistics.median, zip(*pairs, strict=True))
         print(f"{kind:22}  requests {of_requests:5.0f} MiB/s, answers {of_answers:5.0f} MiB/s")
     for kind, count in ((POOL, CONNECTIONS), (THREADS, MANY)):
         with server(kind) as (pid, port):

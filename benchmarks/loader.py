@@ -3,7 +3,7 @@
 Catch-up: from a log of --records records (topics of ten partitions) to the first update of a publisher. Kafka's loader
 is handed the segment file, ours reads the lake that holds the same batches. Latency, one record at a time: from handing
 it to the loader to the publisher's update, in memory on both sides; and with ours through a lake: from `append`, which
-commits with fsync, until a publisher that follows the lake from another thread is told.
+commits with fsync, until a publisher that follows the lake from another thread gets it.
 
 A ratio below 1 is faster than Kafka. Both sides run once before anything counts.
 """
@@ -42,16 +42,16 @@ PARTITIONS = 10
 RECORDS_PER_BATCH = 1_024
 
 
-class Telling:
-    """A publisher that tells of each image."""
+class Published:
+    """A publisher that passes each image on."""
 
-    name = "telling"
+    name = "published"
 
     def __init__(self) -> None:
-        self.told: SimpleQueue[MetadataImage] = SimpleQueue()
+        self.images: SimpleQueue[MetadataImage] = SimpleQueue()
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        self.told.put(new_image)
+        self.images.put(new_image)
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None: ...
 
@@ -93,20 +93,20 @@ def messages(count: int) -> Iterator[Message]:
         )
 
 
-def followed(lake: Path, telling: Telling) -> MetadataLoader:
+def followed(lake: Path, published: Published) -> MetadataLoader:
     clock, faults = SystemClock(), LoggingFaultHandler("benchmark")
     feed = LakeFeed(MetadataLog.open(lake), clock, faults)
     loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
-    loader.install_publishers([telling]).result()
+    loader.install_publishers([published]).result()
     feed.start(loader)
     return loader
 
 
 def catch_up(lake: Path) -> tuple[int, int]:
-    telling = Telling()
+    published = Published()
     start = time.perf_counter_ns()
-    loader = followed(lake, telling)
-    image = telling.told.get()
+    loader = followed(lake, published)
+    image = published.images.get()
     taken = time.perf_counter_ns() - start
     loader.close()
     return taken, image.topics.topic_count
@@ -123,18 +123,18 @@ def topic_batch(offset: int) -> RecordBatch:
 
 
 def latency_in_memory(count: int) -> list[int]:
-    telling, taken = Telling(), []
+    published, taken = Published(), []
     loader = MetadataLoader(
         clock=SystemClock(), fault_handler=LoggingFaultHandler("benchmark"), high_watermark=lambda: 1
     )
-    loader.install_publishers([telling]).result()
+    loader.install_publishers([published]).result()
     loader.handle_commit([first_batch()])
-    telling.told.get()
+    published.images.get()
     for offset in range(1, count + 1):
         batch = topic_batch(offset)
         start = time.perf_counter_ns()
         loader.handle_commit([batch])
-        telling.told.get()
+        published.images.get()
         taken.append(time.perf_counter_ns() - start)
     loader.close()
     return taken
@@ -144,18 +144,18 @@ def latency_through_a_lake(lake: Path, count: int) -> tuple[list[int], list[int]
     """From the call of append, and from its return (the commit is durable), to the publisher's update."""
     log = MetadataLog.create(lake)
     log.append([first_batch()])
-    telling, from_call, from_commit = Telling(), [], []
-    loader = followed(lake, telling)
-    telling.told.get()
+    published, from_call, from_commit = Published(), [], []
+    loader = followed(lake, published)
+    published.images.get()
     for offset in range(1, count + 1):
         batch = topic_batch(offset)
         start = time.perf_counter_ns()
         log.append([batch])
         committed = time.perf_counter_ns()
-        telling.told.get()
-        told = time.perf_counter_ns()
-        from_call.append(told - start)
-        from_commit.append(told - committed)
+        published.images.get()
+        updated = time.perf_counter_ns()
+        from_call.append(updated - start)
+        from_commit.append(updated - committed)
     loader.close()
     return from_call, from_commit
 

@@ -68,8 +68,10 @@ def measure(lake: Path, rounds: int) -> dict[str, float]:
 
 def memory(lake: Path) -> dict[str, float]:
     """MB that an open lake takes in a process of its own: opened, and with the list of its files read."""
-    told = subprocess.run([sys.executable, "-c", MEMORY, str(lake)], capture_output=True, text=True, check=True).stdout
-    opened, listed = (round(int(word) / 2**20, 1) for word in told.split())
+    output = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(lake)], capture_output=True, text=True, check=True
+    ).stdout
+    opened, listed = (round(int(word) / 2**20, 1) for word in output.split())
     return {"opened_mb": opened, "files_listed_mb": listed}
 
 

@@ -2,7 +2,7 @@
 
 A made-up log of 10,000 partitions on 30 brokers, in which 100,000 times a partition at random loses a replica from its
 ISR, gets it back, changes its leader or goes offline, each in a batch of its own, and brokers are fenced and unfenced:
-nothing of it repeats, which is what compresses worst. For each of these are told:
+nothing of it repeats, which is what compresses worst. It measures:
 
 - how long `kraftlake page` takes, in a process of its own, and how large the file is;
 - in a real Chromium how long the file takes until its first picture;

@@ -56,8 +56,8 @@ def run_group(tree: Path, group: str, folder: Path, scratch: Path) -> dict[str, 
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{group} failed in {tree}: {done.stderr[-2000:]}")
-    told: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    seconds: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
+    return seconds
 
 
 def summary(rounds: list[tuple[dict[str, list[float]], dict[str, list[float]]]]) -> list[dict[str, Any]]:

@@ -55,22 +55,22 @@ def ours(folder: Path, chunks: list[bytes]) -> dict[str, tuple[float, float]]:
     for chunk in chunks:
         log.append_as_follower(chunk, 0)
     log.flush()
-    told = {"append": (time.perf_counter() - wall, time.thread_time() - cpu)}
+    seconds = {"append": (time.perf_counter() - wall, time.thread_time() - cpu)}
     log.close_files()
     wall, cpu = time.perf_counter(), time.thread_time()
     again = load_log(DiskFiles(), str(folder), PARTITION, config, SystemClock(), topic_id=FOO, stored=stored)
-    told["recover"] = (time.perf_counter() - wall, time.thread_time() - cpu)
+    seconds["recover"] = (time.perf_counter() - wall, time.thread_time() - cpu)
     assert again.log_end_offset == log.log_end_offset
     again.close_files()
-    return told
+    return seconds
 
 
 def kafkas(kafka: KafkaClasses, folder: Path, chunks: list[bytes]) -> dict[str, tuple[float, float]]:
     """The same of Kafka."""
     data = folder / "fetched"
     data.write_bytes(b"".join(chunks))
-    told = kafka.ask("bench", folder / "foo-0", FOO, data, len(chunks[0]))
-    return {step: (told[step][0] / 1e9, told[step][1] / 1e9) for step in STEPS}
+    nanoseconds = kafka.ask("bench", folder / "foo-0", FOO, data, len(chunks[0]))
+    return {step: (nanoseconds[step][0] / 1e9, nanoseconds[step][1] / 1e9) for step in STEPS}
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ STEPS = {
 
 
 class Leader:
-    """Answers every fetch with what it is told to."""
+    """Answers every fetch with `data`."""
 
     def __init__(self, end_point: BrokerEndPoint) -> None:
         self.broker_end_point = end_point

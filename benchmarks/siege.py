@@ -24,7 +24,7 @@ IDLE_SECONDS = 3.0
 PATIENCE_SECONDS = 2.0
 
 
-def tell(what: str, taken: list[float], town: Besieged) -> None:
+def print_times(what: str, taken: list[float], town: Besieged) -> None:
     """Print the times since the last call."""
     p50, p99 = (1000 * statistics.quantiles(taken, n=100)[at] for at in (49, 98))
     longest = 1000 * max(taken)
@@ -44,10 +44,10 @@ def besiege(protocol: str, wrong: int) -> None:
     """Measure a listener for a protocol."""
     with tempfile.TemporaryDirectory() as folder, besieged(protocol, Path(folder)) as town, town.pinged() as taken:
         time.sleep(IDLE_SECONDS)
-        tell(f"{protocol}: alone", taken, town)
+        print_times(f"{protocol}: alone", taken, town)
         half = town.half_open(HALF_OPEN)
         time.sleep(PATIENCE_SECONDS)
-        tell(f"{protocol}: {len(half)} half-open", taken, town)
+        print_times(f"{protocol}: {len(half)} half-open", taken, town)
         begun = time.monotonic()
         command = [sys.executable, "-m", "benchmarks.siege", "--attack", str(town.port), str(town.authority or "")]
         attackers = [
@@ -56,7 +56,7 @@ def besiege(protocol: str, wrong: int) -> None:
         ]
         refused = sum(int(one.communicate()[0]) for one in attackers)
         rate = refused / (time.monotonic() - begun)
-        tell(f"{protocol}: {refused} wrong, {rate:.0f} a second", taken, town)
+        print_times(f"{protocol}: {refused} wrong, {rate:.0f} a second", taken, town)
 
 
 def main() -> None:

@@ -84,8 +84,8 @@ def measured(way: str, lake: Path) -> dict[str, float]:
     (lake / "written.checkpoint").unlink(missing_ok=True)
     if done.returncode:
         sys.exit(f"{way} on {lake} failed: {done.stderr[-2000:]}")
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def main() -> None:
@@ -106,11 +106,11 @@ def main() -> None:
             generate_lake(lake, plan)
             runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
             for _ in range(options.runs):
-                for way, told in runs.items():
-                    told.append(measured(way, lake))
-            for way, told in runs.items():
-                cpu = sorted(each["cpu"] for each in told)
-                grown = max(each["grown"] for each in told)
+                for way, measurements in runs.items():
+                    measurements.append(measured(way, lake))
+            for way, measurements in runs.items():
+                cpu = sorted(each["cpu"] for each in measurements)
+                grown = max(each["grown"] for each in measurements)
                 print(f"{count:>10,}  {way:14} {cpu[0]:>12.2f} {cpu[len(cpu) // 2]:>7.2f} {grown:>9.0f}")
 
 

@@ -81,8 +81,8 @@ def measured(what: str, lake: Path) -> dict[str, float]:
     wall = time.perf_counter() - started
     if done.returncode:
         sys.exit(f"{what} on {lake} failed: {done.stderr[-2000:]}")
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return {**told, "wall": wall}
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return {**figures, "wall": wall}
 
 
 def measure(folder: Path, records: int, partitions: int, runs: int) -> list[dict[str, object]]:
@@ -96,8 +96,8 @@ def measure(folder: Path, records: int, partitions: int, runs: int) -> list[dict
             if not rows:
                 for first in ("replay", "history", "events", "metrics"):
                     measured(first, lake)
-            told = min((measured(what, lake) for _ in range(runs)), key=lambda one: one["wall"])
-            rows.append({"log": log, "what": what, **told})
+            best = min((measured(what, lake) for _ in range(runs)), key=lambda one: one["wall"])
+            rows.append({"log": log, "what": what, **best})
     return rows
 
 

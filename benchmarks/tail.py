@@ -35,7 +35,7 @@ def read_ours(lake: str, count: int) -> None:
         print("ready", flush=True)
         for _ in range(count):
             batch = next(tailed)
-            tell(batch.base_offset, batch.values[0])
+            print_arrival(batch.base_offset, batch.values[0])
 
 
 def read_delta_rs(lake: str, count: int) -> None:
@@ -51,12 +51,12 @@ def read_delta_rs(lake: str, count: int) -> None:
             continue
         rows = table.to_pyarrow_table(columns=["offset", "payload"], filters=[("offset", ">", seen)])
         for row in sorted(rows.to_pylist(), key=lambda row: row["offset"]):
-            tell(row["offset"], row["payload"])
+            print_arrival(row["offset"], row["payload"])
             seen = row["offset"]
     os._exit(0)  # pyarrow's threads, which read ahead, sometimes abort a process that ends as others do
 
 
-def tell(offset: int, value: bytes) -> None:
+def print_arrival(offset: int, value: bytes) -> None:
     now = time.monotonic_ns()
     called = int(decode_value(value).message.name)
     print(offset, now, now - called, flush=True)

@@ -26,7 +26,7 @@ def milliseconds(value: int) -> i32Timedelta:
 
 
 class Client:
-    """Connections to brokers, and what Metadata has told; for one task."""
+    """Connections to brokers, and what Metadata has answered; for one task."""
 
     def __init__(self, bootstrap: list[Address]) -> None:
         self._bootstrap = bootstrap

@@ -154,9 +154,9 @@ class VirtualCluster:
         outside["lake"] = self.lake
         lake = LAKE if on_disk is None else str(on_disk.root / _NAME)
         self.replicas = ReplicaWatch()
-        self.replicas.tell = self.tell
+        self.replicas.note = self.note
         self.metadata = MetadataWatch(self.replicas)
-        self.metadata.tell = self.tell
+        self.metadata.note = self.note
         self.lake.on_put = self.metadata.put
         self.history = History()
         self.faults = Faults(self)
@@ -185,7 +185,7 @@ class VirtualCluster:
             self.brokers,
             newest=lambda: self.replicas.newest,
             may_register=self.may_register_late,
-            tell=self.tell,
+            note=self.note,
         ).arrives
         self.nodes: list[Node] = [*self.controllers.values(), *self.brokers.values()]
         for node in self.nodes:
@@ -204,7 +204,7 @@ class VirtualCluster:
         """Where brokers are."""
         return [Address(HOST, broker.port) for broker in self.brokers.values()]
 
-    def tell(self, what: str) -> None:
+    def note(self, what: str) -> None:
         """Note something for whoever looks at a failure."""
         line = f"{self.scheduler.now_ns / SECOND:10.3f} {what}"
         self.said.append(line)
@@ -308,7 +308,7 @@ class VirtualCluster:
             hooks += self.lake.hooks()
         scheduling.activate(self.scheduler)
         try:
-            with self._told_logs() if self._logs else without_logs(), patched(replaced, hooks):
+            with self._noted_logs() if self._logs else without_logs(), patched(replaced, hooks):
                 yield
         finally:
             for process in [*(node.process for node in self.nodes), *self.clients, self.scheduler.outside]:
@@ -319,16 +319,16 @@ class VirtualCluster:
                 self._folder.cleanup()
 
     @contextmanager
-    def _told_logs(self) -> Iterator[None]:
-        """Tell what nodes log."""
+    def _noted_logs(self) -> Iterator[None]:
+        """Note what nodes log."""
 
-        def tell(_: Any, level: str, event: MutableMapping[str, Any]) -> Any:
+        def note(_: Any, level: str, event: MutableMapping[str, Any]) -> Any:
             process = self.scheduler.process.name
             words = " ".join(f"{name}={value}" for name, value in event.items() if name != "event")
-            self.tell(f"{process} {level} {event['event']} {words}")
+            self.note(f"{process} {level} {event['event']} {words}")
             raise structlog.DropEvent
 
-        structlog.configure(processors=[tell], cache_logger_on_first_use=False)
+        structlog.configure(processors=[note], cache_logger_on_first_use=False)
         try:
             yield
         finally:
@@ -377,7 +377,7 @@ class VirtualCluster:
                 try:
                     admin.create_topic(name, partitions, configs)
                 except Exception as fault:  # the cluster is not ready yet
-                    self.tell(f"not created yet: {fault}")
+                    self.note(f"not created yet: {fault}")
                 self.scheduler.sleep(10 * SECOND)
         for number in (1, 2):
             producer = Producer(number, self.topics, self.history, self.replicas, self.bootstrap)
@@ -413,7 +413,7 @@ class VirtualCluster:
             for node in self.nodes:
                 if node.ends and not node.is_up:
                     why = node.ends.pop()
-                    self.tell(f"{node.name} has ended: {why}")
+                    self.note(f"{node.name} has ended: {why}")
                     node.mend(why)
                     node.start_if_down()
 

@@ -39,7 +39,7 @@ class Faults:
     def run(self, fault: Callable[[Faults], Generator[int, None, bool]]) -> None:
         """Run one fault."""
         cluster = self.cluster
-        cluster.tell(f"fault {fault.__name__}")
+        cluster.note(f"fault {fault.__name__}")
         steps = fault(self)
         hit: bool | None = None
         while True:
@@ -61,13 +61,13 @@ class Faults:
         return self.cluster.chance.randrange(SECOND, longest_s * SECOND)
 
     def _node(self) -> Node:
-        return self._told(self.cluster.chance.choice(self.cluster.nodes))
+        return self._noted(self.cluster.chance.choice(self.cluster.nodes))
 
     def _broker(self) -> BrokerMachine:
-        return self._told(self.cluster.chance.choice(list(self.cluster.brokers.values())))
+        return self._noted(self.cluster.chance.choice(list(self.cluster.brokers.values())))
 
-    def _told(self, node: N) -> N:
-        self.cluster.tell(f"  it is {node.name}")
+    def _noted(self, node: N) -> N:
+        self.cluster.note(f"  it is {node.name}")
         return node
 
     # processes
@@ -101,7 +101,7 @@ class Faults:
             return False
 
         def kill(writer: Process) -> None:
-            node = self._told(writer.extra["node"])
+            node = self._noted(writer.extra["node"])
             node.kill()
             killed.append(node)
 
@@ -127,7 +127,7 @@ class Faults:
             nonlocal is_cut
             is_cut = all(map(cluster.may_crash, cluster.nodes))
             if is_cut:
-                cluster.tell("  the power is cut")
+                cluster.note("  the power is cut")
                 cluster.lose_lake_power(lake)
 
         lake.strike.arm(cluster.chance.randrange(1, 24), cut, when_named=cluster.chance.random() < 0.5)
@@ -191,7 +191,7 @@ class Faults:
         """
         cluster, chance = self.cluster, self.cluster.chance
         nodes = chance.sample(list(cluster.brokers.values()), len(cluster.brokers))
-        powerless = self._told(chance.choice(nodes[1:]))
+        powerless = self._noted(chance.choice(nodes[1:]))
         for node in nodes:
             if node is not powerless:
                 node.suspend()

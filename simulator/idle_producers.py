@@ -59,7 +59,7 @@ class ProducerWatch:
         """A broker has forgotten producers, all of which have to be idle.
 
         Where its log lacks their batches, as compaction removes those of forgotten producers, the last one that is
-        committed tells, if the log reaches it.
+        committed decides, if the log reaches it.
         """
         name, now_ms, batches = active().process.name, active().time_ns() // 1_000_000, held_batches(log)
         for id_ in ids:

@@ -1,8 +1,8 @@
 """An object store in memory for the lake of a simulation: slow, failing, seen late by some nodes, never torn.
 
 It answers the calls that `ObjectPath` makes of obstore, so that all of the log's code above runs as it is. A request
-that was sent arrives whatever becomes of its sender; its answer may be lost, and it may arrive after the sender was
-told of a time-out.
+that was sent arrives whatever becomes of its sender; its answer may be lost, and it may arrive after the sender's
+time-out.
 """
 
 from __future__ import annotations

@@ -31,12 +31,12 @@ class LateRequests:
         *,
         newest: Callable[[], MetadataImage],
         may_register: Callable[[BrokerMachine], bool],
-        tell: Callable[[str], None],
+        note: Callable[[str], None],
     ) -> None:
         self._brokers = brokers
         self._newest = newest
         self._may_register = may_register
-        self._tell = tell
+        self._note = note
 
     def arrives(self, sender: Process, frame: bytes) -> bool:
         """Whether a late request arrives."""
@@ -46,7 +46,7 @@ class LateRequests:
         elif api == "alter_partition":
             arrives = not self._was_given_up(request_in(frame))
         if not arrives:
-            self._tell(f"a late {api} of {sender.name} is lost")
+            self._note(f"a late {api} of {sender.name} is lost")
         return arrives
 
     def _was_given_up(self, body: Any) -> bool:

@@ -46,7 +46,7 @@ class MetadataWatch:
         """The abstract states that partitions were in, see `states_of`."""
         self.answers = 0
         """How many answers of active controllers were checked."""
-        self.tell: Callable[[str], None] = lambda what: None
+        self.note: Callable[[str], None] = lambda what: None
         self._writer: Process | None = None
         self._commits: list[tuple[int, int, Process]] = []
         """Where the log ended by each version, in which epoch, and who had begun that."""
@@ -113,7 +113,7 @@ class MetadataWatch:
             return
         del self._commits[version + 1 :]
         self.end_offset, self.epoch, self._writer = self._commits[-1]
-        self.tell(f"the lake has lost {lost} versions, and ends at {self.end_offset} in epoch {self.epoch}")
+        self.note(f"the lake has lost {lost} versions, and ends at {self.end_offset} in epoch {self.epoch}")
         if self._shown >= self.end_offset:
             violated(f"the metadata log ends at {self.end_offset}, and {self._shown} was committed")
         self._images = {offset: image for offset, image in self._images.items() if offset < self.end_offset}
@@ -155,7 +155,7 @@ class MetadataWatch:
                 )
         if offset > self.replicas.newest.provenance.offset:
             self._check_leaders(self.replicas.newest, image)
-            self._tell_changes(self.replicas.newest, image)
+            self._note_changes(self.replicas.newest, image)
             self.states.update(states_of(self.replicas.newest, image))
             self.replicas.newest = image
 
@@ -183,15 +183,15 @@ class MetadataWatch:
                 if state.leader >= 0 and (state.leader not in state.isr or leader is None or leader.fenced):
                     violated(f"{topic.name}-{number} is led by {state.leader}, which may not: {state}")
 
-    def _tell_changes(self, before: MetadataImage, after: MetadataImage) -> None:
-        """Tell of the partitions and brokers that have changed."""
+    def _note_changes(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Note the partitions and brokers that have changed."""
         for topic in after.topics.topics_by_id().values() if before.topics is not after.topics else ():
             for number, state in topic.partitions.items():
                 was = before.topics.get_partition(topic.id, number)
                 if was != state:
                     lists = f"ISR {state.isr} ELR {state.elr} of {state.replicas}"
-                    self.tell(f"{topic.name}-{number}: leader {state.leader} in epoch {state.leader_epoch}, {lists}")
+                    self.note(f"{topic.name}-{number}: leader {state.leader} in epoch {state.leader_epoch}, {lists}")
         for id_, broker in after.cluster.brokers.items() if before.cluster is not after.cluster else ():
             was_there = before.cluster.brokers.get(id_)
             if was_there is None or (was_there.epoch, was_there.fenced) != (broker.epoch, broker.fenced):
-                self.tell(f"broker-{id_}: epoch {broker.epoch}, {'fenced' if broker.fenced else 'in service'}")
+                self.note(f"broker-{id_}: epoch {broker.epoch}, {'fenced' if broker.fenced else 'in service'}")

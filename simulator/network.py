@@ -181,7 +181,7 @@ class Network:
         """When a request arrived last whose client had given it up."""
 
     def process_ended(self, process: Process) -> None:
-        """Close the connections of a process; after a power cut nobody is told."""
+        """Close the connections of a process; after a power cut nobody learns of it."""
         for listener in [one for one in self.listeners.values() if one.process is process]:
             if process.extra.get("power_is_cut"):
                 del self.listeners[listener.address]
@@ -349,7 +349,7 @@ class VirtualConnection:
             listener.leave(self)
 
     def reset(self) -> None:
-        """The connection is gone: whoever waits on it is told."""
+        """The connection is gone: the task that waits on it is woken."""
         self.is_reset = True
         if self._waiting is not None:
             self._scheduler.wake(self._waiting)

@@ -57,7 +57,7 @@ class Peace:
         """Raises InvariantError where the cluster is not whole by a time, or has lost something."""
         cluster, scheduler = self._cluster, self._cluster.scheduler
         began_ns = scheduler.now_ns
-        cluster.tell("peace")
+        cluster.note("peace")
         self._heal()
         problem: Problem | None = None
         while scheduler.now_ns < until_ns:
@@ -238,10 +238,10 @@ class Peace:
                 violated(f"{name}: broker-{id_} {problem}", NO_COMMITTED_RECORD_LOST)
 
     def _check_configs(self) -> None:
-        """What an administrator was told to be set is set, unless a late copy of an earlier request may have come."""
+        """A config whose change was acknowledged is set, unless a late copy of an earlier request may have come."""
         configs = self._cluster.replicas.newest.configs
-        for topic, (wanted, told_ns) in self._cluster.admin.retention.items():
-            if told_ns < self._cluster.network.late_ns + _FORWARDED_NS:
+        for topic, (wanted, acknowledged_ns) in self._cluster.admin.retention.items():
+            if acknowledged_ns < self._cluster.network.late_ns + _FORWARDED_NS:
                 continue
             found = configs.config_map(ConfigResource(TOPIC_RESOURCE, topic)).get("retention.ms")
             if found != str(wanted):

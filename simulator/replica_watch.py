@@ -51,7 +51,7 @@ class ReplicaWatch:
         """Who led a partition in an epoch."""
         self.leader_moves = 0
         """How often a partition was led by another broker than in the epoch before that had a leader."""
-        self.tell: Callable[[str], None] = lambda what: None
+        self.note: Callable[[str], None] = lambda what: None
         self.producers = ProducerWatch(lambda key, epoch: getattr(self.leaders.get((*key, epoch)), "name", ""))
         self._mirrors: dict[PartitionLog, Mirror] = {}
         self._leading: dict[tuple[Process, Uuid, int], int] = {}
@@ -159,7 +159,7 @@ class ReplicaWatch:
         committed = self.committed.setdefault((log.topic_id, name.partition), Committed())
         # Not the log's own high watermark: a follower's falls to that of a new leader, below what it has cleaned by.
         upto = min(log.active.base_offset, committed.batches.end)
-        self.tell(f"{name}: {process.name} leaves {len(after)} of {len(before)} records from {start} to {end}")
+        self.note(f"{name}: {process.name} leaves {len(after)} of {len(before)} records from {start} to {end}")
         problem = committed.compacted.cleaned(before, after, upto, process.extra[f"cleaning_ms of {name}"])
         self._require(not problem, lambda: f"{name}: {process.name} {problem}")
         for offset in before.keys() - after.keys():
@@ -212,7 +212,7 @@ class ReplicaWatch:
         done = lead()
         if is_new and partition.log is not None:
             self.leader_moves += self._has_moved(key, epoch, process)
-            self.tell(
+            self.note(
                 f"{partition.topic_partition}: {process.name} leads in epoch {epoch} with ISR {registration.isr}, ELR "
                 f"{registration.elr}, ends at {partition.log.log_end_offset}"
             )
@@ -280,7 +280,7 @@ class ReplicaWatch:
         """Take what a leader has committed newly."""
         there = committed.batches
         fresh = [batch for batch in held_batches(log, there.end) if batch.last_offset < offset]
-        self.tell(f"{name}: {active().process.name} commits {there.end} to {offset}")
+        self.note(f"{name}: {active().process.name} commits {there.end} to {offset}")
         for batch in fresh:
             self._require(
                 batch.base_offset == there.end,

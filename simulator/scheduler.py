@@ -171,7 +171,7 @@ class Scheduler:
         process.alive = False
         tasks, process.tasks, process.held = list(process.tasks), {}, []
         for task in tasks:
-            if task is not self.current:  # that one is told by its next call
+            if task is not self.current:  # that one learns of it by its next call
                 self.end(task)
 
     def end(self, task: Task) -> None:

@@ -36,7 +36,7 @@ _TOMBSTONES = 0.15
 
 @attrs.define
 class History:
-    """What clients were told, for the checks at the end."""
+    """The answers that clients got, for the checks at the end."""
 
     acknowledged: dict[tuple[Uuid, int, int], int] = attrs.field(factory=dict)
     """The checksum of the values of each acknowledged batch, by topic id, partition and base offset."""
@@ -181,8 +181,8 @@ class Producer:
         except NodeError:
             return None, -1
         del in_flight[self.number]
-        told = answer.responses[0].partition_responses[0]
-        return told.error_code, int(told.base_offset)
+        result = answer.responses[0].partition_responses[0]
+        return result.error_code, int(result.base_offset)
 
     def _acknowledged(
         self, topic: str, partition: int, topic_id: Uuid | None, *, offset: int, size: int, data: bytes
@@ -258,23 +258,23 @@ class Consumer:
         offset = active().process.chance.randrange(position + 1) if again else position
         name = TopicPartition(topic, partition)
         epoch = led_epoch(self.watch, asked, name)
-        told = self._fetch(asked, name, offset)
-        if told is None or told.error_code != ErrorCode.NONE:
+        answer = self._fetch(asked, name, offset)
+        if answer is None or answer.error_code != ErrorCode.NONE:
             self._preferred.pop((topic, partition), None)
-        if told is None:
+        if answer is None:
             return False
-        if told.error_code != ErrorCode.NONE:
-            self.history.count("fetch", told.error_code)
+        if answer.error_code != ErrorCode.NONE:
+            self.history.count("fetch", answer.error_code)
             is_current = epoch is not None and epoch == led_epoch(self.watch, asked, name)
-            if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and is_current:  # an old leader may end below it
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and is_current:  # an old leader may end below it
                 violated(f"{name}: broker-{asked} leads, and says that {offset} is out of range, of {position} read")
             return False
-        if told.preferred_read_replica >= 0:
-            self._preferred[topic, partition] = int(told.preferred_read_replica), active().now_ns + _METADATA_AGE_NS
-            return told.preferred_read_replica in self.client.brokers and self.read(topic, partition, again=again)
-        data = bytes(told.records or b"")
+        if answer.preferred_read_replica >= 0:
+            self._preferred[topic, partition] = int(answer.preferred_read_replica), active().now_ns + _METADATA_AGE_NS
+            return answer.preferred_read_replica in self.client.brokers and self.read(topic, partition, again=again)
+        data = bytes(answer.records or b"")
         self.history.follower_reads += bool(data) and asked != self.client.leaders.get((topic, partition))
-        end = self._note(topic_id, name, data, int(told.high_watermark))
+        end = self._note(topic_id, name, data, int(answer.high_watermark))
         if topic in COMPACTED and end > offset:
             found = self.watch.committed[topic_id, partition].compacted
             if problem := found.problem(records_of(log_batches(data)), offset, end):

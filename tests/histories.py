@@ -36,7 +36,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 def uuid_of(number: int) -> Uuid:
-    """A uuid that tests can tell: uuid_of(1) and uuid_of(2) are Kafka's UNASSIGNED and LOST."""
+    """A uuid that tests can tell apart: uuid_of(1) and uuid_of(2) are Kafka's UNASSIGNED and LOST."""
     return Uuid(number.to_bytes(16, "big"))
 
 

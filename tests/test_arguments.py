@@ -252,8 +252,8 @@ def test_a_bad_value_is_refused_with_a_sentence_of_ours(ask: Ask, name: str) -> 
 def test_a_job_as_a_command_refuses_the_uri_of_another_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for uri in ("hdfs://x", "HDFS://x/y", "abfss://c@a/z"):
-        told = fault("spark", "events", uri, code=2)
-        assert f"'{uri}' has a scheme that is not known here: give a path, or s3://…, or file://…" in told
+        message = fault("spark", "events", uri, code=2)
+        assert f"'{uri}' has a scheme that is not known here: give a path, or s3://…, or file://…" in message
     assert not [*tmp_path.iterdir()]
 
 

@@ -26,7 +26,7 @@ lake=demo-lake
 say "A metadata log that a Kafka 4.4 controller wrote, into a Delta lake. Twice is the same as once."
 run import "$log" "$lake"
 
-say "The lake, replayed by a Spark structured stream into images; what each broker was told goes to $lake/local_changes/."
+say "The lake, replayed by a Spark structured stream into images; what each broker has to do goes to $lake/local_changes/."
 run spark replay "$lake"
 
 say "Some of its history. Topics were created …"

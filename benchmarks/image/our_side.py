@@ -63,7 +63,7 @@ def load(raw: Buffer, base: TopicsImage) -> TopicsImage:
 
 
 def _asked(image: TopicsImage) -> TopicsImage:
-    """The image, after it has told of one topic by its name and by its id."""
+    """The image, after it was asked for one topic by its name and by its id."""
     topic = image.get_topic("topic7")
     assert topic is not None
     assert image.get_topic_by_id(topic.id) is topic

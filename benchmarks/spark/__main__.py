@@ -36,13 +36,13 @@ def measured(what: str, lake: Path) -> dict[str, float]:
     shutil.rmtree(lake / "snapshots", ignore_errors=True)
     if done.returncode:
         sys.exit(f"{what} on {lake} failed: {done.stderr[-2000:]}")
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def best(what: str, lake: Path, runs: int) -> dict[str, float]:
     """The run that took the least CPU."""
-    return min((measured(what, lake) for _ in range(runs)), key=lambda told: told["cpu"])
+    return min((measured(what, lake) for _ in range(runs)), key=lambda run: run["cpu"])
 
 
 def row_of(what: str, size: Size, lake: Path, runs: int) -> dict[str, object]:
@@ -99,9 +99,9 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         sizes = [Size.parse(text) for text in options.sizes.split(",") if text]
         rows = measure(sizes, options.cluster, folder, options.runs)
-    told = verdicts(rows)
+    results = verdicts(rows)
     if options.json:
-        sys.stdout.write(json.dumps({"runs": rows, "verdicts": told}, indent=1) + "\n")
+        sys.stdout.write(json.dumps({"runs": rows, "verdicts": results}, indent=1) + "\n")
         return
     line = "{:16} {:42} {:>9} {:>9} {:>12} {:>9}\n".format
     sys.stdout.write(line("", "size", "CPU s", "wall s", "records/s", "peak GiB"))
@@ -110,7 +110,7 @@ def main() -> None:
         cells = (f"{float(str(row['cpu'])):.1f}", f"{float(str(row['wall'])):.1f}", rate)
         sys.stdout.write(line(str(row["what"]), str(row["size"]), *cells, f"{float(str(row['peak_gib'])):.2f}"))
     sys.stdout.write("\nrecords/s are those of a CPU second, the start of Python and of Spark's JVM included\n\n")
-    for text, value, goal in told:
+    for text, value, goal in results:
         verdict = "" if goal is None else f"  goal {goal:g}: {'met' if value <= goal else 'NOT met'}"
         sys.stdout.write(f"{value:7.2f}  {text}{verdict}\n")
 

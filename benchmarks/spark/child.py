@@ -113,12 +113,12 @@ def main() -> None:
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     started = time.perf_counter()
-    told = MEASURED[what](str(Path(lake)))
+    result = MEASURED[what](str(Path(lake)))
     wall, cpu = time.perf_counter() - started, tree_cpu()
     peak[0] = max(peak[0], tree_memory())
     done.set()
     watcher.join()
-    sys.stdout.write(json.dumps(told | {"wall": wall, "cpu": cpu, "peak_gib": peak[0]}) + "\n")
+    sys.stdout.write(json.dumps(result | {"wall": wall, "cpu": cpu, "peak_gib": peak[0]}) + "\n")
 
 
 if __name__ == "__main__":

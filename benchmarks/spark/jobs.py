@@ -59,10 +59,10 @@ def on_cluster(job: str, lake: Path, workers: int, times: int) -> list[dict[str,
         tempfile.TemporaryDirectory() as folder,
         started_cluster(Path(folder), workers=workers, memory="2g") as cluster,
     ):
-        told: list[dict[str, Any]] = cluster.run_driver(
+        runs: list[dict[str, Any]] = cluster.run_driver(
             "benchmarks.spark.jobs:by_driver", job, lake, workers, times, timeout=3600
         )
-        return told
+        return runs
 
 
 def by_driver(spark: SparkSession, job: str, lake: str, workers: str, times: str) -> list[dict[str, Any]]:
@@ -181,19 +181,19 @@ def measured(job: str, log: str, size: Size, folder: Path, turns: Sequence[int],
     say(size, "one process", alone)
     runs: dict[tuple[int, bool], list[dict[str, Any]]] = {ALONE: [alone]}
     for count in turns:
-        for number, told in enumerate(on_cluster(job, lake, count, 1 + warm)):
-            driver = sum(told["driver"].values())
-            each = [sum(executor.values()) for executor in told["executors"]]
-            told |= {"total": driver + sum(each), "driver_cpu": driver, "driver_and_busiest": driver + max(each)}
-            runs.setdefault((count, number > 0), []).append(told)
-            say(size, named(count, number > 0), told)
+        for number, figures in enumerate(on_cluster(job, lake, count, 1 + warm)):
+            driver = sum(figures["driver"].values())
+            each = [sum(executor.values()) for executor in figures["executors"]]
+            figures |= {"total": driver + sum(each), "driver_cpu": driver, "driver_and_busiest": driver + max(each)}
+            runs.setdefault((count, number > 0), []).append(figures)
+            say(size, named(count, number > 0), figures)
     return {key: medians(found) for key, found in runs.items()}
 
 
 def medians(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The median of each number in some runs."""
     names = [name for name, value in runs[0].items() if isinstance(value, (int, float))]
-    return {name: median(told[name] for told in runs) for name in names}
+    return {name: median(run[name] for run in runs) for name in names}
 
 
 def named(count: int, warm: bool) -> str:
@@ -203,11 +203,13 @@ def named(count: int, warm: bool) -> str:
 
 def verdicts_of(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     """What the runs over one log say."""
-    for (count, warm), told in run.items():
+    for (count, warm), figures in run.items():
         if count:
-            yield verdict(f"GiB of the largest process, {named(count, warm)}", told["peak_gib"], 4.0)
-            yield verdict(f"records decoded / the log's, {named(count, warm)}", told["decoded"], 1.1)
-            yield verdict(f"CPU of all / one process's, {named(count, warm)}", told["total"] / run[ALONE]["total"], 1.4)
+            yield verdict(f"GiB of the largest process, {named(count, warm)}", figures["peak_gib"], 4.0)
+            yield verdict(f"records decoded / the log's, {named(count, warm)}", figures["decoded"], 1.1)
+            yield verdict(
+                f"CPU of all / one process's, {named(count, warm)}", figures["total"] / run[ALONE]["total"], 1.4
+            )
     for warm, goal in ((False, 0.62), (True, 0.60)):
         if {(1, warm), (2, warm)} <= run.keys():
             ratio = run[2, warm]["driver_and_busiest"] / run[1, warm]["driver_and_busiest"]
@@ -230,9 +232,9 @@ def verdict(text: str, value: float, goal: float) -> tuple[str, dict[str, Any]]:
     return text, {"value": value, "goal": goal, "met": value <= goal}
 
 
-def say(size: Size, what: str, told: dict[str, Any]) -> None:
+def say(size: Size, what: str, figures: dict[str, Any]) -> None:
     """Print one line of JSON."""
-    rounded = json.loads(json.dumps(told), parse_float=lambda text: round(float(text), 2))
+    rounded = json.loads(json.dumps(figures), parse_float=lambda text: round(float(text), 2))
     sys.stdout.write(json.dumps({"log": str(size), "what": what, **rounded}) + "\n")
     sys.stdout.flush()
 

@@ -162,7 +162,7 @@ def main() -> None:
     spark = connected() if on_connect else spark_session("latency benchmark")
     taken, durations = replayed(lake, spark)
     images = received(lake, spark)
-    told = {
+    figures = {
         "latency_p50": float(np.percentile(taken, 50)),
         "latency_p99": float(np.percentile(taken, 99)),
         "image_p50": float(np.percentile(images, 50)),
@@ -171,8 +171,8 @@ def main() -> None:
     }
     if not on_connect:
         empty = emptied(lake, spark)
-        told |= {"empty_ms": float(np.median(empty)), "ratio": float(np.median(durations) / np.median(empty))}
-    sys.stdout.write(json.dumps(told) + "\n")
+        figures |= {"empty_ms": float(np.median(empty)), "ratio": float(np.median(durations) / np.median(empty))}
+    sys.stdout.write(json.dumps(figures) + "\n")
 
 
 if __name__ == "__main__":

@@ -23,18 +23,18 @@ def main() -> None:
     lake, records = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1000
     spark = spark_session("small step benchmark")
     run_job("all", lake, spark=spark)
-    appender, told = Appender(lake), dict[str, object]()
+    appender, figures = Appender(lake), dict[str, object]()
     for what in ("first", "again"):
         appender.append(records)
         cpu, begun = tree_cpu(), time.perf_counter()
         done = run_job("all", lake, spark=spark)
-        told[what] = {"wall": time.perf_counter() - begun, "cpu": tree_cpu() - cpu, "steps": done.steps}
+        figures[what] = {"wall": time.perf_counter() - begun, "cpu": tree_cpu() - cpu, "steps": done.steps}
     appender.append(records)
     spark.stop()
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-m", "kraftlake", "tables", lake, "--json"], check=True, capture_output=True)
-    told["in one process"] = {"wall": time.perf_counter() - begun}
-    sys.stdout.write(json.dumps(told) + "\n")
+    figures["in one process"] = {"wall": time.perf_counter() - begun}
+    sys.stdout.write(json.dumps(figures) + "\n")
 
 
 if __name__ == "__main__":

@@ -138,9 +138,9 @@ def main() -> None:
             say(f"{what}, {name}", {"value": found[name], "goal": goal, "met": found[name] <= goal})
 
 
-def say(what: str, told: dict[str, Any]) -> None:
+def say(what: str, figures: dict[str, Any]) -> None:
     """Print one line of JSON."""
-    rounded = {name: round(value, 2) if isinstance(value, float) else value for name, value in told.items()}
+    rounded = {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
     sys.stdout.write(json.dumps({"what": what, **rounded}) + "\n")
     sys.stdout.flush()
 

@@ -98,8 +98,8 @@ def show(what: str, read: Callable[[], int], goal: float | None = None, times: i
     rows, cpu, wall = measured(read, times)
     rate = rows / cpu / 1e6
     verdict = "" if goal is None else f"  goal {goal:g}: {'met' if rate >= goal else 'MISSED'}"
-    told = f"{rate:5.2f} M/CPU s" if rows > 1_000 else f"{cpu:5.2f} CPU s  "
-    sys.stdout.write(f"{what:44} {rows:>9,} rows {told}  {wall:5.1f} s{verdict}\n")
+    speed = f"{rate:5.2f} M/CPU s" if rows > 1_000 else f"{cpu:5.2f} CPU s  "
+    sys.stdout.write(f"{what:44} {rows:>9,} rows {speed}  {wall:5.1f} s{verdict}\n")
     sys.stdout.flush()
     return rows
 

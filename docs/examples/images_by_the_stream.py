@@ -50,9 +50,9 @@ class Brokers:
 
     def write(self, offset, broker_id, changes):
         leads, follows = self.brokers[broker_id].roles()
-        told = [len(changes.leaders), len(changes.followers), len(changes.deletes)]
+        counts = [len(changes.leaders), len(changes.followers), len(changes.deletes)]
         with self.roles.open("a") as file:
-            file.write(json.dumps([offset, broker_id, *told, len(leads), len(follows)]) + "\n")
+            file.write(json.dumps([offset, broker_id, *counts, len(leads), len(follows)]) + "\n")
 
 
 # %% [markdown]

@@ -70,14 +70,14 @@ def stop_at_signals(*, normal: bool = False, again: threading.Event | None = Non
             received.append((number, time.monotonic()))
             handled.put(True)
 
-    def tell() -> None:
+    def set_events() -> None:
         for event in (stop, again):
             if not handled.get():
                 return
             if event is not None:
                 event.set()
 
-    thread = threading.Thread(target=tell, name="signals", daemon=True)
+    thread = threading.Thread(target=set_events, name="signals", daemon=True)
     thread.start()
     try:
         numbers = [signal.SIGINT, signal.SIGTERM]
@@ -139,11 +139,11 @@ def exit_code_of(run: Callable[[], object]) -> int:
         click.echo(error.format_message(), err=True, color=error.ctx.color if error.ctx else None)
         return error.exit_code
     except click.UsageError as error:
-        return _tell(f"{error.format_message().rstrip('.')}{_see_help(error.ctx)}", error.exit_code)
+        return _report(f"{error.format_message().rstrip('.')}{_see_help(error.ctx)}", error.exit_code)
     except click.ClickException as error:
-        return _tell(error.format_message(), error.exit_code)
+        return _report(error.format_message(), error.exit_code)
     except KraftlakeError as error:
-        return _tell(str(error), error.exit_code)
+        return _report(str(error), error.exit_code)
     except TerminatedError as end:
         return end.exit_code
     except (KeyboardInterrupt, click.Abort):
@@ -157,7 +157,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
         sentence = sentence_of(error)
         if not isinstance(error, (MemoryError, OSError)):
             sentence += f" together with what the same command prints with {TRACEBACK_VARIABLE}=1 set"
-        return _tell(sentence, 1)
+        return _report(sentence, 1)
     return 0
 
 
@@ -170,7 +170,7 @@ def _see_help(context: click.Context | None) -> str:
     return f" (see `{context.command_path} --help`)" if context is not None else ""
 
 
-def _tell(sentence: str, code: int) -> int:
+def _report(sentence: str, code: int) -> int:
     print_error(sentence)
     return code
 

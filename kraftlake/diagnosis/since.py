@@ -47,7 +47,7 @@ def since_of(source: LogSource, form: Mapping[str, Any], *, lenient: bool = Fals
 def partitions_by_columns(
     source: LogSource, topics: Mapping[str, Any], at: int, *, lenient: bool
 ) -> Iterable[tuple[str, str, Sequence[dict[str, Any]], int | None]] | None:
-    """The partitions' answers and last leaders by columns; None where these don't pay, or don't tell it exactly."""
+    """The partitions' answers and last leaders by columns; None where these don't pay, or don't show it exactly."""
     begin = begins_of(source, at, lenient=lenient)[0]
     many = sum(len(topic["partitions"]) for topic in topics.values()) >= _MANY_PARTITIONS
     if not many or at - begin < BULK_FROM:

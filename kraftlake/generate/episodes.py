@@ -31,11 +31,11 @@ TOPIC = 2
 TOPICS_AT_ONCE = 20_000
 MOVES_AT_ONCE = 1_000
 
-Telling: TypeAlias = Generator[pa.Table, None, str]
+EpisodeTables: TypeAlias = Generator[pa.Table, None, str]
 """A generator that yields full tables and returns a short description."""
 
 
-def set_up(writer: ClusterLogWriter) -> Telling:
+def set_up(writer: ClusterLogWriter) -> EpisodeTables:
     """Write the first records of a cluster: features, brokers and topics."""
     cluster, plan = writer.cluster, writer.cluster.plan
     features = {
@@ -58,7 +58,7 @@ def set_up(writer: ClusterLogWriter) -> Telling:
     return f"{plan.brokers} brokers in {plan.racks} racks, {plan.topics} topics of {plan.partitions} partitions"
 
 
-def rolling_restart(writer: ClusterLogWriter) -> Telling:
+def rolling_restart(writer: ClusterLogWriter) -> EpisodeTables:
     """Shut down and restart each broker in turn; then elect the preferred leaders."""
     for broker in writer.cluster.brokers:
         yield from events.shut_down(writer, broker)
@@ -71,7 +71,7 @@ def rolling_restart(writer: ClusterLogWriter) -> Telling:
     return f"brokers 1 to {writer.cluster.plan.brokers}, one after the other"
 
 
-def zone_outage(writer: ClusterLogWriter) -> Telling:
+def zone_outage(writer: ClusterLogWriter) -> EpisodeTables:
     """Write an outage of a rack: all its brokers are fenced within a few seconds, and return later."""
     cluster = writer.cluster
     rack = int(cluster.random.integers(cluster.plan.racks))
@@ -86,7 +86,7 @@ def zone_outage(writer: ClusterLogWriter) -> Telling:
     return f"{events.rack_name(rack)} with brokers {', '.join(map(str, dark))}"
 
 
-def isr_flaps(writer: ClusterLogWriter) -> Telling:
+def isr_flaps(writer: ClusterLogWriter) -> EpisodeTables:
     """Remove slow followers from some ISRs and add them soon afterwards, several times."""
     cluster = writer.cluster
     count = max(1, len(cluster.leader) // 200)
@@ -108,7 +108,7 @@ def isr_flaps(writer: ClusterLogWriter) -> Telling:
     return f"{total} times a follower fell out of an ISR and came back"
 
 
-def reassignment_storm(writer: ClusterLogWriter) -> Telling:
+def reassignment_storm(writer: ClusterLogWriter) -> EpisodeTables:
     """Move one replica of each of many partitions to another broker."""
     cluster = writer.cluster
     count = max(1, len(cluster.leader) // 20)
@@ -123,7 +123,7 @@ def reassignment_storm(writer: ClusterLogWriter) -> Telling:
     return f"{len(rows)} replicas moved"
 
 
-def _move(writer: ClusterLogWriter, rows: Any, joining: Any, places: Any) -> Telling:
+def _move(writer: ClusterLogWriter, rows: Any, joining: Any, places: Any) -> EpisodeTables:
     cluster, every = writer.cluster, np.arange(len(rows))
     leaving = cluster.replicas[rows, places]
     targets = cluster.replicas[rows].copy()
@@ -136,7 +136,7 @@ def _move(writer: ClusterLogWriter, rows: Any, joining: Any, places: Any) -> Tel
     return ""
 
 
-def topic_churn(writer: ClusterLogWriter) -> Telling:
+def topic_churn(writer: ClusterLogWriter) -> EpisodeTables:
     """Delete some topics and create them again under the same names, with other ids and replicas."""
     cluster, plan = writer.cluster, writer.cluster.plan
     count = min(plan.topics, max(1, plan.topics // 20), 1_000)
@@ -150,7 +150,7 @@ def topic_churn(writer: ClusterLogWriter) -> Telling:
     return f"{count} topics deleted and created again"
 
 
-def config_changes(writer: ClusterLogWriter) -> Telling:
+def config_changes(writer: ClusterLogWriter) -> EpisodeTables:
     """Set `retention.ms` of some topics, and remove it again from some of them."""
     cluster, plan = writer.cluster, writer.cluster.plan
     topics = cluster.random.integers(0, plan.topics, min(plan.topics, 20)).tolist()
@@ -167,7 +167,7 @@ def config_changes(writer: ClusterLogWriter) -> Telling:
     return f"retention.ms of {len(set(topics))} topics"
 
 
-EPISODES: dict[str, Callable[[ClusterLogWriter], Telling]] = {
+EPISODES: dict[str, Callable[[ClusterLogWriter], EpisodeTables]] = {
     "rolling-restart": rolling_restart,
     "zone-outage": zone_outage,
     "isr-flaps": isr_flaps,

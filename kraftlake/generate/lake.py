@@ -12,7 +12,7 @@ import attrs
 import pyarrow as pa
 
 from kraftlake.generate.cluster import GeneratedCluster
-from kraftlake.generate.episodes import EPISODES, Telling, set_up
+from kraftlake.generate.episodes import EPISODES, EpisodeTables, set_up
 from kraftlake.generate.plan import Plan
 from kraftlake.generate.rows import BatchRows
 from kraftlake.generate.unfinished import unfinished
@@ -138,12 +138,12 @@ def _write(folder: Path, path: Path, plan: Plan, progress: Callable[[int], None]
 
 def _history(writer: ClusterLogWriter, episodes: list[Episode]) -> Iterator[pa.Table]:
     plan = writer.cluster.plan
-    yield from _told(writer, episodes, "set-up", set_up(writer))
+    yield from _recorded(writer, episodes, "set-up", set_up(writer))
     while not writer.is_long_enough:
         before = writer.offset
         for pattern in plan.patterns:
             yield from writer.quiet(plan.quiet_ms)
-            yield from _told(writer, episodes, pattern, EPISODES[pattern](writer))
+            yield from _recorded(writer, episodes, pattern, EPISODES[pattern](writer))
             if writer.is_long_enough:
                 break
         if writer.offset == before:
@@ -152,7 +152,9 @@ def _history(writer: ClusterLogWriter, episodes: list[Episode]) -> Iterator[pa.T
     yield from writer.rows.take()
 
 
-def _told(writer: ClusterLogWriter, episodes: list[Episode], name: str, episode: Telling) -> Iterator[pa.Table]:
+def _recorded(
+    writer: ClusterLogWriter, episodes: list[Episode], name: str, episode: EpisodeTables
+) -> Iterator[pa.Table]:
     first, began = writer.offset, writer.now_ms
     what = yield from episode
     episodes.append(Episode(name=name, first_offset=first, last_offset=writer.offset - 1, timestamp=began, what=what))

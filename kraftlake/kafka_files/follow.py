@@ -67,7 +67,7 @@ class DirectoryFollower:
                 return
             if min(later) != self.next_offset:
                 if not self._grew(self._segment):
-                    self._tell_hole(min(later), before)
+                    self._check_hole(min(later), before)
                     return
                 continue
             self._segment, self._position, self._last = min(later), 0, None
@@ -178,7 +178,7 @@ class DirectoryFollower:
         except NotASourceError:
             return True
 
-    def _tell_hole(self, later: int, before: int | None) -> None:
+    def _check_hole(self, later: int, before: int | None) -> None:
         """Raise an error if the next segment doesn't begin at the end of this one."""
         if before is None or later < before:
             message = f"offsets {self.next_offset} to {later - 1} are missing between this segment and the next one"

@@ -74,7 +74,7 @@ def _open_file(path: str | Path, kind: SourceKind) -> MetadataDirectory:
 def _of_stdin(stdin: BinaryIO) -> tuple[NodeFiles, ...]:
     """Return the logs in stdin's data; repeated calls are possible."""
     path = _copy_of(stdin)
-    nodes = _told_of_stdin(partial(node_files, path), path)
+    nodes = _naming_stdin(partial(node_files, path), path)
     return tuple(
         attrs.evolve(
             one,
@@ -97,10 +97,10 @@ def _copy_of(stdin: BinaryIO) -> str:
 
 
 def _opened(node: NodeFiles, path: str) -> MetadataDirectory:
-    return attrs.evolve(_told_of_stdin(node.open, path), path=STDIN, name="stdin")
+    return attrs.evolve(_naming_stdin(node.open, path), path=STDIN, name="stdin")
 
 
-def _told_of_stdin(call: Callable[[], T], path: str) -> T:
+def _naming_stdin(call: Callable[[], T], path: str) -> T:
     """Return the result of a function; its errors name stdin instead of the copy."""
     try:
         return call()

@@ -50,14 +50,14 @@ class NodeConnector:
         return NodeClient(connection, config=self.config, clock=self.clock)
 
 
-def connector_of(command_config: str | Path | None, *, tell: Callable[[str], None]) -> NodeConnector:
-    """Return a connector configured by a properties file (None: PLAINTEXT); `tell` gets its warnings, in sentences.
+def connector_of(command_config: str | Path | None, *, warn: Callable[[str], None]) -> NodeConnector:
+    """Return a connector configured by a properties file (None: PLAINTEXT); `warn` gets its warnings, in sentences.
 
     Raises UsageError naming the file and the key at fault.
     """
     config = ClientConfig() if command_config is None else read_client_config(command_config)
     for warning in config.warnings:
-        tell(warning)
+        warn(warning)
     return NodeConnector(config=config)
 
 

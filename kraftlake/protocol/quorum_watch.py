@@ -18,7 +18,7 @@ _NOTHING_KNOWN = QuorumPosition(leader_id=-1, leader_epoch=-1, high_watermark=-1
 class QuorumWatch:
     """Queries the quorum by `describe` on each call, and returns the last answer while queries fail.
 
-    Calls `tell` when failures begin and end. After a failure the pause is about half a second, and doubles each time,
+    Calls `report` when failures begin and end. After a failure the pause is about half a second, and doubles each time,
     up to half a minute; `jitter` draws from 0 to 1 for it. A failure of the first query is raised, since the address
     may be wrong. The watch waits for nodes of the cluster that know no leader, also at first; during an election no
     further records count as committed.
@@ -27,13 +27,13 @@ class QuorumWatch:
     def __init__(
         self,
         describe: Callable[[], QuorumPosition],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         *,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._describe = describe
-        self._tell = tell
+        self._report = report
         self._clock = clock or SystemClock()
         self._last = _NOTHING_KNOWN
         self._answered = False
@@ -55,7 +55,7 @@ class QuorumWatch:
             if not self._answered:
                 raise
             if not self._failures:
-                self._tell(
+                self._report(
                     f"the quorum can't be asked, so nothing more is taken for committed until it can be: {fault}"
                 )
             self._failures += 1
@@ -63,7 +63,7 @@ class QuorumWatch:
             self._not_before_ns = self._clock.nanoseconds() + round(pause * 1_000_000_000)
             return self._last
         if self._failures:
-            self._tell("the quorum answers again.")
+            self._report("the quorum answers again.")
         self._failures = 0
         self._answered = True
         self._last = position

@@ -107,11 +107,11 @@ def _refused_mechanism(config: SaslConfig, handshake: Any) -> str:
 def _refusal(config: SaslConfig, response: Any, challenge: bytes) -> str:
     who = "the token" if config.mechanism == OAUTHBEARER else f"user {shown(config.user)!r}"
     where = config.token_file if config.mechanism == OAUTHBEARER else "sasl.jaas.config"
-    why = _told(challenge) or shown(response.error_message or response.error_code.name)
+    why = _status_in(challenge) or shown(response.error_message or response.error_code.name)
     return f"refuses {who} ({config.mechanism}): {why.rstrip('.')}; check {where}"
 
 
-def _told(challenge: bytes) -> str:
+def _status_in(challenge: bytes) -> str:
     """Return the status in an error of OAUTHBEARER; empty for any other text."""
     try:
         status = json.loads(challenge)["status"]

@@ -65,7 +65,7 @@ class BrokerContext:
     listener: TransitionListener | None = None
     metrics: ReplicationMetrics = attrs.field(factory=ReplicationMetrics)
 
-    def tell(
+    def report(
         self,
         kind: TransitionKind,
         partition: TopicPartition | None = None,

@@ -81,7 +81,7 @@ class _DeltaApplication:
             found = self._manager.get_or_create_partition(name, info.topic_id)
             if found is None:
                 reason = "it lies in a log directory that is offline"
-                self._context.tell(TransitionKind.PARTITION_OFFLINE, name, reason=reason)
+                self._context.report(TransitionKind.PARTITION_OFFLINE, name, reason=reason)
             else:
                 yield name, info, *found
 
@@ -96,7 +96,7 @@ class _DeltaApplication:
             offline = isinstance(error, KafkaStorageError)
             reason = "its log directory is offline" if offline else describe_error(error)
             _log.error("replica_not_deleted", partition=str(name), reason=reason)
-            self._context.tell(TransitionKind.LOG_DELETE_FAILED, name, reason=reason)
+            self._context.report(TransitionKind.LOG_DELETE_FAILED, name, reason=reason)
 
     def _why_deleted(self, name: TopicPartition) -> str:
         if self._context.listener is None:
@@ -174,7 +174,7 @@ class _DeltaApplication:
         for name, partition in partitions.items():
             leader, why_not = leaders[partition.leader_id]
             if leader is None:
-                self._context.tell(TransitionKind.NOT_FETCHING, name, reason=why_not)
+                self._context.report(TransitionKind.NOT_FETCHING, name, reason=why_not)
                 continue
             states[name] = InitialFetchState(
                 topic_id=partition.topic_id,
@@ -235,7 +235,7 @@ class _DeltaApplication:
                 return
             fetchers.remove_fetcher_for_partitions([name])
         self._context.directory_events.handle_assignment(partition, actual, "a metadata delta was applied")
-        self._context.tell(
+        self._context.report(
             TransitionKind.DIRECTORY_REPORTED,
             name,
             topic_id=partition.topic_id,
@@ -256,7 +256,7 @@ class _DeltaApplication:
             self._manager.mark_partition_offline(name, str(error))
         else:
             _log.error("replica_failed", role=role, partition=str(name), reason=describe_error(error))
-            self._context.tell(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
+            self._context.report(TransitionKind.REPLICA_FAILED, name, reason=describe_error(error))
 
     def _report_role(self, kind: TransitionKind, info: PartitionInfo, partition: Partition, known_epoch: int) -> None:
         """Report the role that a partition has taken, unless the metadata is older than `known_epoch`."""

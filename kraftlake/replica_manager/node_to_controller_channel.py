@@ -34,7 +34,7 @@ from kraftlake.runtime.log import get_logger
 R = TypeVar("R")
 _log = get_logger(__name__)
 _BACKOFF: Final = Backoff(base=0.05, cap=1.0)
-_TOLD_FROM: Final = 8
+_LOGGED_FROM: Final = 8
 """The first failed attempt that is logged, after about three seconds, in which a controller may start or take over."""
 
 
@@ -146,8 +146,8 @@ class NodeToControllerChannel:
                 return answer
             except NodeError as fault:
                 failures += 1
-                is_told = failures >= _TOLD_FROM and failures & (failures - 1) == 0  # ever more rarely
-                if is_told and not self._closing.is_set():
+                is_logged = failures >= _LOGGED_FROM and failures & (failures - 1) == 0  # ever more rarely
+                if is_logged and not self._closing.is_set():
                     _log.warning("controller_not_reached", channel=self._name, failures=failures, cause=str(fault))
                 if isinstance(fault, AuthenticationError):
                     if str(fault) != self._refusal and not self._closing.is_set():

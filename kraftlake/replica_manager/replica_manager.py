@@ -192,7 +192,7 @@ class ReplicaManager:
                     online.delete()
                 to_delete[stop.partition] = stop
             else:
-                context.tell(TransitionKind.REPLICA_STOPPED, stop.partition, reason=stop.reason)
+                context.report(TransitionKind.REPLICA_STOPPED, stop.partition, reason=stop.reason)
             context.delayed_operations.complete_when_not_leader(stop.partition)
         errors: dict[TopicPartition, Exception] = {}
         if to_delete:
@@ -200,7 +200,7 @@ class ReplicaManager:
             context.log_manager.delete_logs(to_delete, errors.__setitem__)
             for name in had_log:
                 if name not in errors:
-                    context.tell(TransitionKind.LOG_DELETED, name, reason=to_delete[name].reason)
+                    context.report(TransitionKind.LOG_DELETED, name, reason=to_delete[name].reason)
         return errors
 
     # calls of fetchers
@@ -227,7 +227,7 @@ class ReplicaManager:
             self._partitions[topic_partition] = OfflinePartition(partition)
             if partition is not None:
                 partition.delete()
-            self.context.tell(TransitionKind.PARTITION_OFFLINE, topic_partition, reason=reason, directory=directory)
+            self.context.report(TransitionKind.PARTITION_OFFLINE, topic_partition, reason=reason, directory=directory)
 
     def handle_log_dir_failure(self, directory: str) -> None:
         """Take the replicas in a failed log directory offline, and report the directory to the controller, once.
@@ -240,7 +240,7 @@ class ReplicaManager:
             if not is_online and directory in self._failed_directories:
                 return  # else the call that failed has taken it offline, and here nothing is done yet
             self._failed_directories.add(directory)
-            self.context.tell(TransitionKind.DIRECTORY_FAILED, directory=directory)
+            self.context.report(TransitionKind.DIRECTORY_FAILED, directory=directory)
             hit = [p for p in self.online_partitions() if any(log.directory == directory for log in p.logs())]
             self.log_dir_fetchers.remove_fetcher_for_partitions([p.topic_partition for p in hit])
             # until then, a copy may have replaced its log, in the failed directory or in another one
@@ -268,7 +268,7 @@ class ReplicaManager:
         """Begin to stop followers whose partition has no leader, and followers outside the ISR."""
         if not self.in_controlled_shutdown:
             self.in_controlled_shutdown = True
-            self.context.tell(TransitionKind.SHUTDOWN_BEGUN)
+            self.context.report(TransitionKind.SHUTDOWN_BEGUN)
 
     def maybe_shrink_isr(self) -> None:
         """Propose to remove lagging followers from ISRs; due every half `replica.lag.time.max.ms` (isr-expiration)."""

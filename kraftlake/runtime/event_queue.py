@@ -107,7 +107,7 @@ class EventQueue:
             refusal = add()
             self._changed.notify_all()
         if refusal is not None:
-            self._tell(event, refusal)
+            self._deliver_error(event, refusal)
         return refusal is None
 
     def _next_turn(self) -> Turn | None:
@@ -122,9 +122,9 @@ class EventQueue:
             except Exception as fault:  # every fault goes to the event's owner
                 error = fault
         if error is not None:
-            self._tell(turn.event, error)
+            self._deliver_error(turn.event, error)
 
-    def _tell(self, event: Event, error: Exception) -> None:
+    def _deliver_error(self, event: Event, error: Exception) -> None:
         try:
             event.handle_exception(error)
         except Exception as fault:  # the queue outlives every event

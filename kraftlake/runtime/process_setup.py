@@ -51,7 +51,7 @@ def configure_process() -> None:
 def _allow_open_files() -> None:
     """Raise the limit of open files to the maximum, as a JVM does: a broker has three files open per segment."""
     _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # where the system has a lower limit that it does not tell
+    with suppress(ValueError, OSError):  # where the system has a lower limit that it does not report
         resource.setrlimit(resource.RLIMIT_NOFILE, (highest, highest))
 
 

@@ -81,11 +81,11 @@ class ClusterFollower:
                 observer, config.lake, name=config.bootstrap, on_append=self._take, quiet_pause=self._quiet_pause
             )
             try:
-                follower.run(self._tell, patience=_Watched(self, follower, self._stop), stop=self._stop)
+                follower.run(self._on_step, patience=_Watched(self, follower, self._stop), stop=self._stop)
             finally:
                 status.observer, status.connections = None, status.connections + observer.connections
 
-    def _tell(self, step: FollowStep) -> None:
+    def _on_step(self, step: FollowStep) -> None:
         """Process a step; the first one creates the image."""
         self.status.end_offset = step.end_offset
         if self._began:

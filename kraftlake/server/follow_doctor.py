@@ -103,9 +103,9 @@ class FollowDoctor:
         before = {identity(one): one for one in status.findings or ()}
         for one in findings:
             if identity(one) not in before:
-                tell = self._log.info if one["severity"] == "info" else self._log.warning
+                log = self._log.info if one["severity"] == "info" else self._log.warning
                 facts = {name: one[name] for name in ("check", "severity", "sentence")}
-                tell("finding", cluster=status.name, **facts)
+                log("finding", cluster=status.name, **facts)
         for key in sorted(before.keys() - set(map(identity, findings))):
             one = before[key]
             self._log.info("finding_cleared", cluster=status.name, check=one["check"], severity=one["severity"])

@@ -64,7 +64,7 @@ def _of_following(clock: Clock) -> Iterator[tuple[str, str, Read]]:
     yield "last_offset", "The last offset of the lake.", lambda c: c.last_offset
     yield "last_timestamp_seconds", "The time of the lake's newest record, epoch s.", lambda c: _seconds(c.timestamp)
     yield "last_fetch_timestamp_seconds", "When a controller last answered, epoch s.", lambda c: _seconds(c.fetched_ms)
-    yield "high_watermark", "The offset below which all is committed, as last told.", lambda c: _known(c.high_watermark)
+    yield "high_watermark", "The offset below which all is committed, as last seen.", lambda c: _known(c.high_watermark)
     yield "leader_id", "The quorum's leader, -1 for none known.", lambda c: c.leader_id
     yield "leader_epoch", "The epoch of the quorum's leader, -1 for none known.", lambda c: c.leader_epoch
     yield "reconnects", "Connections made to controllers after the first one.", lambda c: c.reconnects

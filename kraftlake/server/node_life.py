@@ -98,6 +98,6 @@ class NodeLife(ABC):
         else:
             self.dispatcher.handle(frame, peer, respond)
 
-    def _tell(self, event: str, fault: BaseException) -> None:
+    def _log_fault(self, event: str, fault: BaseException) -> None:
         """Log the fault of a request."""
         self._log.warning(event, cause=f"{type(fault).__name__}: {fault}")

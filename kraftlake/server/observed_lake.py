@@ -43,7 +43,7 @@ def register_updates(registry: MetricsRegistry, updates: TableUpdates) -> None:
 
 
 class ObservedLake:
-    """What a process tells of its lake, whose name in the label `cluster` is its path or URI.
+    """What a process reports of its lake, whose name in the label `cluster` is its path or URI.
 
     The lake is measured from the first step on, which may have made it. Without an address nothing is measured.
     """
@@ -59,12 +59,12 @@ class ObservedLake:
         self._updates = TableUpdates()
 
     def follow(self) -> None:
-        """Register what a follower of a quorum or a directory tells, and the lake."""
+        """Register what a follower of a quorum or a directory reports, and the lake."""
         register_following(self.registry, [self.status], self._clock)
         self._meters.register(self.registry)
 
     def update_tables(self) -> None:
-        """Register what an updater of derived tables tells, and the lake."""
+        """Register what an updater of derived tables reports, and the lake."""
         self._meters.register(self.registry)
         register_updates(self.registry, self._updates)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kraftlake.metadata_log.storage.location import Location
 
-if find_spec("pyarrow") is None:  # the next Python, which plans a stream, would end without telling Spark why
+if find_spec("pyarrow") is None:  # the next Python, which plans a stream, would end without giving Spark the reason
     raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
 
 FORMAT: Final = "kraft"

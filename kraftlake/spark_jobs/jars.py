@@ -164,13 +164,13 @@ def _missing(said: str) -> str:
 def _reason(said: str) -> str:
     """The most informative line that the resolver printed."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    for telling in (
+    for pattern in (
         r"SERVER ERROR|java\.net\.\w+|javax\.net\.\w+",
         r"unresolved dependency|not found|failed",
         r"Exception|Error",
     ):
         for line in lines:
-            if re.search(telling, line):
+            if re.search(pattern, line):
                 return line.lstrip(": ")[:300]
     return (lines or ["it said nothing"])[0][:300]
 

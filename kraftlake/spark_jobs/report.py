@@ -36,15 +36,15 @@ class Report:
         if not is_remote(spark):
             self._said = said
             return
-        told = fault_to_json(said) if isinstance(said, KraftlakeError) else said
-        spark.conf.set(self.setting, b64encode(pickle.dumps(told)).decode())
+        sent = fault_to_json(said) if isinstance(said, KraftlakeError) else said
+        spark.conf.set(self.setting, b64encode(pickle.dumps(sent)).decode())
 
     def heard(self, spark: SparkSession) -> Any:
         """The newest result; None if there is none yet. Raises the error that was reported."""
         said = self._said
         if is_remote(spark):
-            told = spark.conf.get(self.setting, "")
-            said = pickle.loads(b64decode(told)) if told else None  # noqa: S301 - of a process that this run has started
+            sent = spark.conf.get(self.setting, "")
+            said = pickle.loads(b64decode(sent)) if sent else None  # noqa: S301 - of a process that this run has started
         if isinstance(said, BaseException):
             raise said
         raise_first([said] if isinstance(said, str) else [])

@@ -201,5 +201,5 @@ def _said(said: IO[bytes]) -> str:
     """The last lines that the JVM printed, joined, without stack frames."""
     said.seek(0)
     lines = [line.strip() for line in said.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    telling = [line for line in lines if not _FRAME.match(line)] or lines
-    return " / ".join(telling[-_SAID_LINES:])[:500]
+    without_frames = [line for line in lines if not _FRAME.match(line)] or lines
+    return " / ".join(without_frames[-_SAID_LINES:])[:500]

@@ -22,7 +22,7 @@ from kraftlake.spark_jobs.spark_versions import checkpoint_settings
 from kraftlake.spark_jobs.stream_faults import server_gone, worded
 from kraftlake.spark_jobs.stream_options import AVAILABLE_NOW, StreamOptions, StreamResult, checked
 from kraftlake.spark_jobs.stream_steps import ExecutorSteps, Notes, StreamSteps
-from kraftlake.spark_jobs.tasks import called, configured, is_remote, telling_faults
+from kraftlake.spark_jobs.tasks import called, configured, is_remote, worded_faults
 from kraftlake.tables.catch_up.snapshot_publisher import DEFAULT_SNAPSHOT_BYTES
 from kraftlake.tables.catch_up.table_run import Progress
 from kraftlake.tables.jobs import RECORDS, job_named
@@ -157,7 +157,7 @@ class _Run:
     begin: StreamResult
     listener: ReplayListener | None
     on_progress: Progress | None = None
-    _told: int = attrs.field(init=False, default=-1)
+    _reported: int = attrs.field(init=False, default=-1)
 
     @property
     def query(self) -> str:
@@ -166,7 +166,7 @@ class _Run:
 
     def to_the_end(self, options: StreamOptions) -> StreamResult:
         """Run the stream to its end; returns the result."""
-        with telling_faults(self.spark), self._heard():
+        with worded_faults(self.spark), self._heard():
             try:
                 query = self._start(options)
                 try:
@@ -178,7 +178,7 @@ class _Run:
                         self._so_far()  # raises the error of the steps
                     raise worded(failure) from failure
                 self.steps.end(self.spark)
-                return self._tell()
+                return self._report_progress()
             finally:
                 self.steps.let_go()
                 self.steps.report.end(self.spark)
@@ -201,8 +201,8 @@ class _Run:
 
     def _so_far(self) -> tuple[StreamResult, Notes]:
         """The result so far, and the notes on the last micro-batches. Raises the error of the steps."""
-        told: tuple[StreamResult, Notes] | None = self.steps.report.heard(self.spark)
-        return told or (self.begin, {})
+        newest: tuple[StreamResult, Notes] | None = self.steps.report.heard(self.spark)
+        return newest or (self.begin, {})
 
     def _start(self, options: StreamOptions) -> StreamingQuery:
         from kraftlake.spark_jobs.data_source import kraft_stream
@@ -219,14 +219,14 @@ class _Run:
 
     def _has_reached(self) -> bool:
         """Whether the tables have the last offset that was asked for."""
-        until, result = self.steps.until_offset, self._tell()
+        until, result = self.steps.until_offset, self._report_progress()
         return until is not None and result.offset >= until
 
-    def _tell(self) -> StreamResult:
+    def _report_progress(self) -> StreamResult:
         """The result so far; calls `on_progress` for the server's Python, which can't."""
         result, notes = self._so_far()
-        if self.on_progress is not None and result.offset > self._told:
-            self._told = result.offset
+        if self.on_progress is not None and result.offset > self._reported:
+            self._reported = result.offset
             self.on_progress(result.offset, result.offset + 1 + notes.get(result.offset, {}).get("lag", 0))
         return result
 

@@ -61,7 +61,7 @@ def lend_access(spark: SparkSession) -> None:
 
 def parallelism(spark: SparkSession) -> int:
     """The number of tasks that a session runs at a time, as in Spark's plan of a range."""
-    with telling_faults(spark):
+    with worded_faults(spark):
         (plan,) = spark.sql("EXPLAIN SELECT * FROM range(1)").collect()
     splits = re.search(r"splits=(\d+)", plan[0])
     return int(splits[1]) if splits else int(spark.conf.get("spark.sql.shuffle.partitions", "1"))
@@ -144,7 +144,7 @@ def this_executor() -> str:
 def collected(results: DataFrame, *, made: bool = False) -> Results:
     """The results of shards, with what was `made` or without. Raises the error of a reader."""
     wanted = results if made else results.where(f"part != {Part.MADE:d}")
-    with telling_faults(results.sparkSession):
+    with worded_faults(results.sparkSession):
         return Results.of(wanted.toArrow())
 
 
@@ -174,7 +174,7 @@ def _configure(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
 
 
 @contextmanager
-def telling_faults(spark: SparkSession) -> Iterator[None]:
+def worded_faults(spark: SparkSession) -> Iterator[None]:
     """Raise Spark's own errors as EnvironmentFaultError with one sentence, also of a server that is gone, and soon."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

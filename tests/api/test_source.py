@@ -88,7 +88,7 @@ def test_an_image_outside_of_the_log_is_an_error_naming_the_range(source: Source
         source.image(offset)
 
 
-def test_the_image_is_that_at_the_end_unless_told_otherwise(source: Source) -> None:
+def test_the_image_is_that_at_the_end_unless_asked_otherwise(source: Source) -> None:
     assert source.image().provenance.offset == 17
     assert source.image() == reference_image(small_log())
     assert set(source.image(7).topics.topics_by_name()) == {"topic-1", "topic-2"}
@@ -265,7 +265,7 @@ def test_local_changes_need_the_log_between_the_two_offsets() -> None:
     assert source.local_changes(1, 14, 17).changes.is_empty()
 
 
-def test_from_the_empty_image_a_trimmed_log_tells_a_fresh_broker_the_same() -> None:
+def test_from_the_empty_image_a_trimmed_log_gives_a_fresh_broker_the_same() -> None:
     whole, cut = made(MadeLog(records=tuple(small_log()))), made(trimmed(small_log(), 9, 9))
     assert whole.local_changes(1, -1, 17).to_json() == cut.local_changes(1, -1, 17).to_json()
 

@@ -116,12 +116,12 @@ def test_a_directory_that_is_written_byte_by_byte_has_the_events_of_its_whole_ba
     assert watch.state.seen_to == LAST + 1
 
 
-def test_without_a_beginning_only_what_comes_is_told() -> None:
+def test_without_a_beginning_only_what_comes_is_shown() -> None:
     log = log_of(1, [metadata_version()], [topic(1)], [topic(2)], 2, [begin(), topic(3)], [end()])
     watch = Watch(GrowingLog(MadeLog(records=tuple(log[:3])), [log[3:5], log[5:]]), None)
     assert [watch.state.leader, watch.state.epoch, watch.state.offset] == [3000, 1, 2]
-    told = [(event["offset"], event["kind"], event["topic"]) for event in stepped(watch)]
-    assert told == [
+    seen = [(event["offset"], event["kind"], event["topic"]) for event in stepped(watch)]
+    assert seen == [
         (3, "topic_created", "topic-2"), (4, "controller_elected", None), (7, "topic_created", "topic-3"),
     ]  # fmt: skip
     assert watch.state.epoch == 2
@@ -133,7 +133,7 @@ def test_a_beginning_after_what_is_committed_hides_what_comes_before_it() -> Non
     assert [event["topic"] for event in stepped(watch)] == ["topic-3"]
 
 
-def test_what_comes_before_a_record_that_cannot_be_replayed_is_told_and_lenient_goes_on(tmp_path: Path) -> None:
+def test_what_comes_before_a_record_that_cannot_be_replayed_is_shown_and_lenient_goes_on(tmp_path: Path) -> None:
     source = kraftlake.open(unreplayable_log(tmp_path))
     watch = source.watch(0, include_uncommitted=True)
     rows: Rows = []
@@ -173,7 +173,7 @@ def test_brokers_choose_what_they_host(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "options", "error", "told"),
+    ("source", "options", "error", "sentence"),
     [
         (DIRECTORY / "00000000000000000000.log", {}, UsageError, "can't be watched"),
         (DIRECTORY, {"from_offset": 9999}, OffsetError, "9999 is not in __cluster_metadata-0"),
@@ -181,6 +181,6 @@ def test_brokers_choose_what_they_host(tmp_path: Path) -> None:
         (DIRECTORY, {"include_uncommitted": True, "quorum": print}, UsageError, "not both"),
     ],
 )
-def test_what_cannot_be_watched_is_told(source: Path, options: dict[str, Any], error: Any, told: str) -> None:
-    with pytest.raises(error, match=told):
+def test_what_cannot_be_watched_is_refused(source: Path, options: dict[str, Any], error: Any, sentence: str) -> None:
+    with pytest.raises(error, match=sentence):
         kraftlake.open(source).watch(**options)

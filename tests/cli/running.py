@@ -37,7 +37,7 @@ def run_json(*words: object) -> Any:
 
 
 def run_image(*words: object) -> dict[str, Any]:
-    """What `image --json --show-secrets` prints, without what an image alone does not tell: which cluster, and when."""
+    """What `image --json --show-secrets` prints, without what an image alone does not show: which cluster, and when."""
     printed = dict(run_json("image", *words, "--show-secrets"))
     del printed["clusterId"], printed["timestamp"]
     return printed
@@ -45,11 +45,11 @@ def run_image(*words: object) -> dict[str, Any]:
 
 def fault(*words: object, code: int = 1) -> str:
     """The one sentence on stderr of a command that fails, with and without --json; nothing may be on stdout."""
-    told = run(*words, code=code)
+    result = run(*words, code=code)
     as_json = run(*words, "--json", code=code)
-    assert as_json.stdout == told.stdout == ""
-    errors = [line for line in told.stderr.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1, told.stderr
+    assert as_json.stdout == result.stdout == ""
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, result.stderr
     assert errors[0] in as_json.stderr
     return errors[0].removeprefix("error: ")
 

@@ -33,7 +33,7 @@ def test_the_newest_change_is_a_line_of_json_and_all_are_with_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thing", "told"),
+    ("thing", "words"),
     [
         ("topic/t-22-3h4/partition/2/isr", "    5584   2  2026-11-21 07:50:28.535Z  PARTITION_CHANGE  in sync 3 → –"),
         ("broker/3/fenced", "BROKER_REGISTRATION_CHANGE  fenced no → yes"),
@@ -43,10 +43,10 @@ def test_the_newest_change_is_a_line_of_json_and_all_are_with_all() -> None:
         ("feature/metadata.version", "FEATURE_LEVEL  value "),
     ],
 )
-def test_the_change_is_told_in_words(thing: str, told: str) -> None:
+def test_the_change_is_shown_in_words(thing: str, words: str) -> None:
     head, line = lines("blame", DIRECTORY, thing)
     assert head == thing
-    assert told in line
+    assert words in line
 
 
 def test_a_snapshot_says_that_it_may_have_been_so_earlier() -> None:
@@ -56,7 +56,7 @@ def test_a_snapshot_says_that_it_may_have_been_so_earlier() -> None:
     )
 
 
-def test_what_is_not_there_is_told_with_names_that_are_near() -> None:
+def test_what_is_not_there_is_reported_with_names_that_are_near() -> None:
     assert "did you mean topic/elr-a, " in fault("blame", DIRECTORY, "topic/elr-b")
     assert "CONFIG_RECORD at offset 83 removed it" in fault("blame", DIRECTORY, "config/TOPIC/t-3-dj5/retention.ms")
     assert "did you mean isr?" in fault("blame", DIRECTORY, "topic/elr-a/partition/0/irs", code=2)
@@ -141,8 +141,8 @@ def test_the_principal_stands_below_each_change() -> None:
 
 
 def test_who_removed_a_thing_is_said_with_its_end() -> None:
-    told = fault("blame", LOG, "topic/gone-5", *BY)
-    assert told.endswith("before that. Removed by User:CN=Carol\\, Smith \\= ops from 127.0.0.1, DeleteTopics.")
+    sentence = fault("blame", LOG, "topic/gone-5", *BY)
+    assert sentence.endswith("before that. Removed by User:CN=Carol\\, Smith \\= ops from 127.0.0.1, DeleteTopics.")
 
 
 def test_none_is_said_with_the_reason() -> None:
@@ -151,20 +151,22 @@ def test_none_is_said_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         (("--log-tz", "UTC"), "--log-tz is the zone of authorizer logs and audit files: name some."),
         (("--audit-map", "time=ts"), "--audit-map says how audit files are read: name them with --audit."),
     ],
 )
-def test_options_without_their_files_are_refused(words: tuple[str, ...], told: str) -> None:
-    assert fault("blame", LOG, "topic/t-0", *words, code=2).startswith(told.removesuffix("."))
+def test_options_without_their_files_are_refused(words: tuple[str, ...], sentence: str) -> None:
+    assert fault("blame", LOG, "topic/t-0", *words, code=2).startswith(sentence.removesuffix("."))
 
 
 def test_lines_without_a_zone_need_one() -> None:
-    told = fault("blame", LOG, "topic/t-0", "--authorizer-log", BY[3], code=2)
-    assert "state no time zone: give that of its node with --log-tz" in told
-    assert told.endswith("(10 requests of them with a change that no other one can have made fit with --log-tz UTC).")
+    sentence = fault("blame", LOG, "topic/t-0", "--authorizer-log", BY[3], code=2)
+    assert "state no time zone: give that of its node with --log-tz" in sentence
+    assert sentence.endswith(
+        "(10 requests of them with a change that no other one can have made fit with --log-tz UTC)."
+    )
 
 
 def test_an_audit_file_shows_the_user_behind_a_tool(tmp_path: Path) -> None:
@@ -176,12 +178,12 @@ def test_an_audit_file_shows_the_user_behind_a_tool(tmp_path: Path) -> None:
     assert [line.strip() for line in shown[2:]] == [
         "by User:alice from 127.0.0.1, CreateTopics", "audit: by jane, CreateTopics",
     ]  # fmt: skip
-    told = fault("blame", LOG, "topic/t-0", "--audit", audit, *mapped[:-2], code=2)
-    assert told.endswith("did has 'made'; say which of them is which, as in --audit-map CreateTopics=WORD.")
+    sentence = fault("blame", LOG, "topic/t-0", "--audit", audit, *mapped[:-2], code=2)
+    assert sentence.endswith("did has 'made'; say which of them is which, as in --audit-map CreateTopics=WORD.")
 
 
 def test_lines_of_another_time_are_refused() -> None:
-    told = fault("blame", DIRECTORY, "topic/t-3-dj5", *BY, code=2)
-    assert told.startswith(
+    sentence = fault("blame", DIRECTORY, "topic/t-3-dj5", *BY, code=2)
+    assert sentence.startswith(
         "No line is of the time of __cluster_metadata-0: the lines are of 2026-11-29 19:02:26.456Z to "
     )

@@ -57,9 +57,9 @@ def test_a_folder_is_searched_for_its_only_metadata_directory(bundle: Path) -> N
 
 def test_of_several_nodes_one_is_chosen_and_all_are_named(bundle: Path, archive: Path) -> None:
     for source in (bundle, archive):
-        told = fault("image", source)
-        assert "holds 3 metadata directories (node 3000 in " in told
-        assert told.endswith("choose one with --node ID")
+        sentence = fault("image", source)
+        assert "holds 3 metadata directories (node 3000 in " in sentence
+        assert sentence.endswith("choose one with --node ID")
         assert "holds no metadata log of node 9: there is node 3000 in " in fault("image", source, "--node", 9)
         assert run_json("image", source, "--node", 3001) == run_json("image", DIRECTORY)
         assert kraftlake.open(source, node=3002).end_offset == 5488
@@ -82,9 +82,9 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 def test_archives_in_a_folder_are_the_logs_of_their_nodes(bundle: Path, archive: Path, tmp_path: Path) -> None:
     shutil.copy(archive, tmp_path / "all.tar.xz")
     assert run_json("image", tmp_path, "--node", 3001) == run_json("image", DIRECTORY)
-    told = fault("image", tmp_path)
-    assert f"holds 3 metadata directories (node 3000 in {tmp_path}/all.tar.xz/bundle/kafka/controller-0/" in told
-    assert told.endswith("choose one with --node ID")
+    sentence = fault("image", tmp_path)
+    assert f"holds 3 metadata directories (node 3000 in {tmp_path}/all.tar.xz/bundle/kafka/controller-0/" in sentence
+    assert sentence.endswith("choose one with --node ID")
     nodes = describe_quorum(tmp_path).to_json()["nodes"]
     assert [one["nodeId"] for one in nodes] == [3000, 3001, 3002]
     commands = {one["command"] for one in json.loads(run("doctor", tmp_path, "--json", code=3).stdout)["findings"]}
@@ -115,8 +115,8 @@ def test_a_lake_has_no_nodes(tmp_path: Path) -> None:
 def test_a_quorum_is_that_of_all_nodes_in_a_bundle(bundle: Path, archive: Path) -> None:
     reports = [describe_quorum(source).to_json() for source in (bundle, archive)]
     for report in reports:
-        told = [(one["nodeId"], one["role"], one["endOffset"], one["leaderId"]) for one in report["nodes"]]
-        assert told == [(3000, "voter", 5737, 3000), (3001, "observer", 5737, 3000), (3002, "observer", 5488, 3000)]
+        nodes = [(one["nodeId"], one["role"], one["endOffset"], one["leaderId"]) for one in report["nodes"]]
+        assert nodes == [(3000, "voter", 5737, 3000), (3001, "observer", 5737, 3000), (3002, "observer", 5488, 3000)]
         assert report["electable"] == [3000]
     for one in (one for report in reports for one in report["nodes"]):
         assert "controller-" in one.pop("source")
@@ -142,8 +142,8 @@ def test_stdin_is_an_archive_a_segment_or_a_snapshot(archive: Path, tmp_path: Pa
     packed.write_bytes(gzip.compress(segment.read_bytes()))
     assert from_stdin(packed, "log", "-", "--json").stdout == run("log", segment, "--json").stdout
     assert len(json.loads(from_stdin(archive, "quorum", "-", "--json").stdout)["nodes"]) == 3
-    told = from_stdin(archive, "image", "-").stderr
-    assert told.startswith("error: stdin holds 3 metadata directories (node 3000 in bundle/kafka/controller-0/")
+    errors = from_stdin(archive, "image", "-").stderr
+    assert errors.startswith("error: stdin holds 3 metadata directories (node 3000 in bundle/kafka/controller-0/")
     packed.write_text("hello")
     assert (
         from_stdin(packed, "image", "-").stderr

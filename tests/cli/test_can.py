@@ -112,7 +112,7 @@ def test_a_log_without_acls_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         (("alice", "read", "topic", "a"), "'alice' is no principal: write Type:name, as in User:alice"),
         (("User:alice", "write", "group", "g"), "'write' is no operation on a group: a group has read,"),
@@ -126,8 +126,8 @@ def test_a_log_without_acls_says_so(tmp_path: Path) -> None:
         ((*WRITE, "--super-user", "root"), "super.users names 'root', which is no principal"),
     ],
 )
-def test_what_can_not_be_asked_is_an_error_of_the_command_line(words: tuple[str, ...], told: str) -> None:
-    assert told in fault("can", DIRECTORY, *words, code=2)
+def test_what_can_not_be_asked_is_an_error_of_the_command_line(words: tuple[str, ...], sentence: str) -> None:
+    assert sentence in fault("can", DIRECTORY, *words, code=2)
 
 
 def test_an_offset_outside_of_the_log_is_an_error() -> None:

@@ -115,8 +115,8 @@ def test_every_kind_of_source_gives_the_same_answers(tmp_path: Path, kind: str) 
         return
     words = ["--broker", 4, "--from", 254, "--to", 867]
     assert run_json("local-changes", source, *words) == run_json("local-changes", DIRECTORY, *words)
-    told, expected = run_json("diff", source, 3, 1059), run_json("diff", DIRECTORY, 3, 1059)
-    assert told == expected | {"clusterId": told["clusterId"]}
+    found, expected = run_json("diff", source, 3, 1059), run_json("diff", DIRECTORY, 3, 1059)
+    assert found == expected | {"clusterId": found["clusterId"]}
 
 
 def test_an_exported_snapshot_is_the_image(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_an_exported_snapshot_is_the_image(tmp_path: Path) -> None:
     assert run_image(named) == expected_image(4592)
 
 
-def test_an_export_refuses_to_overwrite_unless_told_to(tmp_path: Path) -> None:
+def test_an_export_refuses_to_overwrite_unless_forced(tmp_path: Path) -> None:
     out = tmp_path / "out.checkpoint"
     out.write_text("mine")
     assert "--force" in fault("export", DIRECTORY, out)
@@ -150,8 +150,8 @@ def test_spark_replays_a_lake_into_the_same_image(tmp_path: Path) -> None:
     run("import", DIRECTORY, lake)
     result = run("spark", "replay", lake, "--json", "--show-secrets")
     form = json.loads(result.stdout)
-    told = {key: form["image"].pop(key) for key in ("clusterId", "timestamp")}
-    assert told == {"clusterId": "VXUoBgBGTaWWfCM4Toybuw", "timestamp": 1795247433079}
+    origin = {key: form["image"].pop(key) for key in ("clusterId", "timestamp")}
+    assert origin == {"clusterId": "VXUoBgBGTaWWfCM4Toybuw", "timestamp": 1795247433079}
     assert form["image"] == expected_image(5736)
     assert (form["from"], form["offset"]) == (-1, 5736)
     again = run("spark", "replay", lake).stdout
@@ -231,10 +231,10 @@ def test_following_says_what_it_takes_and_what_waits(tmp_path: Path) -> None:
     assert process.stdout is not None
     line = process.stdout.readline()
     process.terminate()
-    _, told = process.communicate()
+    _, errors = process.communicate()
     assert process.returncode == 143
     assert "offsets 0 to 4592; 1,144 records not known to be committed yet" in line
-    assert "only what the log itself shows to be committed is taken" in told
+    assert "only what the log itself shows to be committed is taken" in errors
 
 
 def test_what_belongs_to_following_is_refused_without_it(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_what_belongs_to_following_is_refused_without_it(tmp_path: Path) -> None
     assert "warning" not in run("import", "--follow", tmp_path / "nothing", tmp_path / "l", code=1).stderr
 
 
-def test_a_quorum_tells_a_follower_what_is_committed_and_its_absence_is_told_once(tmp_path: Path) -> None:
+def test_a_quorum_shows_a_follower_what_is_committed_and_its_absence_is_reported_once(tmp_path: Path) -> None:
     node = FakeController()
     node.cluster_id, node.leader_epoch, node.high_watermark = CLUSTER_ID, 2, 5000
     with serving(node) as address:
@@ -292,7 +292,7 @@ def test_a_quorum_that_elects_a_leader_at_the_start_is_waited_for(tmp_path: Path
             assert follower.stderr is not None
             try:
                 assert "knows no leader" in follower.stderr.readline()
-                assert json.loads(follower.stdout.readline())["endOffset"] == 4593, "what the log itself tells"
+                assert json.loads(follower.stdout.readline())["endOffset"] == 4593, "what the log itself shows"
                 node.quorum_error = ErrorCode.NONE
                 assert "the quorum answers again" in follower.stderr.readline()
                 assert json.loads(follower.stdout.readline())["endOffset"] == 5737
@@ -314,9 +314,9 @@ def test_a_quorum_that_can_not_be_asked_at_the_start_is_one_sentence(tmp_path: P
     assert fault(*secured, code=2).startswith(f"{config}: sasl.mechanism is GSSAPI (Kerberos), Kafka's default; ")
     assert "--command-config is for HOST:PORT" in fault(*words[:-1], "--command-config", config, code=2)
     config.write_text("security.protocol=SSL\nssl.endpoint.identification.algorithm=\n")
-    told = run(*secured, code=1).stderr
-    assert f"{config} turns the check of host names off" in told
-    assert "refuses connections" in told
+    errors = run(*secured, code=1).stderr
+    assert f"{config} turns the check of host names off" in errors
+    assert "refuses connections" in errors
     assert "give one of them" in fault(*words, "localhost:1", "--include-uncommitted", code=2)
     with serving(FakeController()) as address:
         assert "is a node of cluster kraftlakeTestClusterAA, not of " in fault(*words, address)

@@ -106,10 +106,10 @@ def test_settings_are_changed(lake: Path) -> None:
 
 def with_typed(typed: str, *words: object) -> list[dict[str, Any]]:
     """The results of a command that reads stdin."""
-    told = CliRunner().invoke(application, [*map(str, words), "--json"], input=typed)
-    assert told.exit_code == 0, told.stderr
-    assert "secret" not in told.stdout
-    return list(json.loads(told.stdout)["results"])
+    result = CliRunner().invoke(application, [*map(str, words), "--json"], input=typed)
+    assert result.exit_code == 0, result.stderr
+    assert "secret" not in result.stdout
+    return list(json.loads(result.stdout)["results"])
 
 
 def test_users_get_passwords_that_no_command_line_has(lake: Path, tmp_path: Path) -> None:
@@ -178,8 +178,8 @@ def test_what_is_refused_says_so_with_kafkas_error_and_exits_with_1(lake: Path) 
     result = run("topics", "create", "a b", "--lake", lake, code=1)
     assert result.stderr.startswith("error: a b: INVALID_TOPIC_EXCEPTION: ")
     assert result.stdout == ""
-    told = run("topics", "delete", "nobody", "--lake", lake, "--json", code=1).stdout
-    assert '"error":"UNKNOWN_TOPIC_OR_PARTITION","code":3' in told
+    printed = run("topics", "delete", "nobody", "--lake", lake, "--json", code=1).stdout
+    assert '"error":"UNKNOWN_TOPIC_OR_PARTITION","code":3' in printed
     assert "BROKER_ID_NOT_REGISTERED" in fault("brokers", "fence", 9, "--lake", lake)
     assert "DUPLICATE_BROKER_REGISTRATION" in fault("brokers", "register", 1, "--lake", lake)
 
@@ -248,9 +248,9 @@ def test_an_election_that_nobody_needs_says_so(lake: Path) -> None:
 
 def test_an_imported_lake_is_refused(tmp_path: Path) -> None:
     run("import", DIRECTORY, tmp_path / "imported")
-    told = fault("topics", "create", "orders", "--lake", tmp_path / "imported")
-    assert "is an imported lake" in told
-    assert "kraftlake fork" in told
+    sentence = fault("topics", "create", "orders", "--lake", tmp_path / "imported")
+    assert "is an imported lake" in sentence
+    assert "kraftlake fork" in sentence
 
 
 def test_a_fork_can_be_changed(tmp_path: Path) -> None:
@@ -297,9 +297,9 @@ def test_a_command_that_loses_its_claim_to_another_says_what_to_do(lake: Path, m
         MetadataLog.open(str(lake)).claim(node_id=7)
 
     monkeypatch.setattr(EmbeddedController, "__init__", claimed_and_lost)
-    told = run("topics", "create", "orders", "--lake", lake, code=1).stderr
-    assert "Another command or controller has claimed" in told
-    assert "run the command again" in told
+    errors = run("topics", "create", "orders", "--lake", lake, code=1).stderr
+    assert "Another command or controller has claimed" in errors
+    assert "run the command again" in errors
 
 
 def test_a_cluster_begins_with_the_users_that_format_was_given(tmp_path: Path) -> None:
@@ -314,8 +314,8 @@ def test_a_cluster_begins_with_the_users_that_format_was_given(tmp_path: Path) -
 def test_format_reads_passwords_that_are_not_given_from_stdin(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     users = [word for name in ("alice", "bob") for word in ("--add-scram", f"SCRAM-SHA-512=[name={name}]")]
-    told = CliRunner().invoke(application, ["format", str(lake), *users], input="secret\nother\n")
-    assert told.exit_code == 0, told.stderr
+    result = CliRunner().invoke(application, ["format", str(lake), *users], input="secret\nother\n")
+    assert result.exit_code == 0, result.stderr
     run("brokers", "register", 1, "--lake", lake)
     found = run_json("image", lake, "--show-secrets")["scram"]["SCRAM-SHA-512"]
     for user, password in (("alice", b"secret"), ("bob", b"other")):

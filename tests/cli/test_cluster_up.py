@@ -45,7 +45,7 @@ def command(*words: object, **streams: Any) -> Iterator[subprocess.Popen[bytes]]
 
 def test_a_script_gets_one_line_and_no_node_outlives_the_command_that_is_killed(tmp_path: Path) -> None:
     words = ("cluster", "up", tmp_path / "lake", "--json", *ONE_EACH)
-    with (tmp_path / "told").open("wb") as told, command(*words, stdout=subprocess.PIPE, stderr=told) as up:
+    with (tmp_path / "stderr").open("wb") as stderr, command(*words, stdout=subprocess.PIPE, stderr=stderr) as up:
         assert up.stdout is not None
         with up.stdout as stdout:
             line = json.loads(stdout.readline())
@@ -58,7 +58,7 @@ def test_a_script_gets_one_line_and_no_node_outlives_the_command_that_is_killed(
             topic = NewTopic("orders", 1, config={"preallocate": "true"})
             admin = AdminClient({"bootstrap.servers": line["bootstrap"]})
             admin.create_topics([topic])["orders"].result(timeout=PATIENCE)
-            wait_for((tmp_path / "told").read_text, "the screen has the warning")
+            wait_for((tmp_path / "stderr").read_text, "the screen has the warning")
             log = tmp_path / "lake-data/controller-101/log.jsonl"
             wait_for(lambda: "config_without_effect" in log.read_text(), "the log has it, too")
             assert all(map(is_alive, pids))
@@ -66,10 +66,10 @@ def test_a_script_gets_one_line_and_no_node_outlives_the_command_that_is_killed(
             assert stdout.read() == b""
         wait_for(lambda: not any(map(is_alive, pids)), "the nodes are gone")
     warning = "segments grow as they are written"
-    assert (tmp_path / "told").read_text() == f"warning: preallocate of topic orders has no effect: {warning}\n"
+    assert (tmp_path / "stderr").read_text() == f"warning: preallocate of topic orders has no effect: {warning}\n"
     lines = [json.loads(one) for one in log.read_text().splitlines()]
-    (told_by_node,) = [one for one in lines if one["event"] == "config_without_effect"]
-    assert (told_by_node["resource"], told_by_node["config"], told_by_node["why"]) == (
+    (logged,) = [one for one in lines if one["event"] == "config_without_effect"]
+    assert (logged["resource"], logged["config"], logged["why"]) == (
         "topic orders", "preallocate", warning,
     )  # fmt: skip
     assert (tmp_path / "lake-data" / "broker-1" / "logs" / "meta.properties").exists()
@@ -116,10 +116,10 @@ def test_a_terminal_shows_the_nodes_and_ctrl_c_ends_them(tmp_path: Path) -> None
         second = wait_for(lambda: screen.shows(row.format("broker 2", "up")), "the other is up")
         wait_for(lambda: screen.shows(row.format("controller 101", "active")), "the controller is active")
         wait_for(lambda: screen.shows(r"led by controller 101 in epoch \d"), "it leads")
-        wait_for(lambda: screen.shows("broker 1 is unfenced"), "the log has told of the broker")
+        wait_for(lambda: screen.shows("broker 1 is unfenced"), "the log shows the broker")
         os.kill(int(second[1]), signal.SIGKILL)
         sentence = r"broker 2 is down \(killed by SIGKILL\) and is not started again; the others go on"
-        wait_for(lambda: screen.shows(sentence), "the dead broker is told of")
+        wait_for(lambda: screen.shows(sentence), "the dead broker is reported")
         wait_for(lambda: screen.shows(r"broker 2 +\S+ +down, killed by SIGKILL"), "its row says so")
         screen.press_ctrl_c()
         assert wait_for(lambda: (screen.shows("$"), screen.process.poll() is not None)[1], "it has ended")
@@ -132,12 +132,12 @@ def test_a_node_that_cannot_start_ends_the_command(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         result = run("cluster", "up", tmp_path / "lake", *ONE_EACH, "--port", port, code=1)
-    told = result.stderr
+    errors = result.stderr
     assert result.stdout.startswith(f"starting 2 nodes of the lake {tmp_path / 'lake'}; what they tell is in ")
-    assert f"note: broker 1: error: 127.0.0.1:{port} can't be listened on" in told
-    assert "broker 1 has ended before the cluster was up: exit code 1" in told
+    assert f"note: broker 1: error: 127.0.0.1:{port} can't be listened on" in errors
+    assert "broker 1 has ended before the cluster was up: exit code 1" in errors
     log = tmp_path / "lake-data" / "broker-1" / "log.jsonl"
-    assert str(log) in told
+    assert str(log) in errors
     assert f"127.0.0.1:{port} can't be listened on" in log.read_text()
 
 
@@ -149,8 +149,8 @@ def test_what_cannot_be_is_one_sentence(tmp_path: Path) -> None:
     assert "num.partitions" in fault("cluster", "up", tmp_path / "lake", "--override", "num.partitions=none", code=2)
     (tmp_path / "settings").write_text("no.such.setting=1\nnum.partitions=none\n")
     options = ("--config", tmp_path / "settings", "--override", "num.partitions=2")
-    told = run("cluster", "up", tmp_path / "imported", *options, code=1).stderr
-    assert "no.such.setting has no effect: Kafka has no such setting" in told
+    errors = run("cluster", "up", tmp_path / "imported", *options, code=1).stderr
+    assert "no.such.setting has no effect: Kafka has no such setting" in errors
     assert not (tmp_path / "lake").exists()
 
 

@@ -75,7 +75,7 @@ def test_what_is_wrong_is_said() -> None:
     assert "Ctrl-C again ends at once" in "\n".join(shown(nobody, 120, 40, is_leaving=True))
 
 
-def test_that_it_is_up_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_that_it_is_up_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     addresses = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
     starting = state_with(*[NodeState.UP] * 3, NodeState.ACTIVE, NodeState.STARTING)
     view = ClusterView(Terminal(), PLAN, "MkU3OEVBNTcwNTJENDM2Qg", as_json=False)
@@ -95,9 +95,9 @@ def test_that_it_is_up_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     view.leaving()
     view.close()
     (line,) = capsys.readouterr().out.splitlines()
-    told = json.loads(line)
-    assert (told["bootstrap"], told["controllers"]) == (addresses, "127.0.0.1:9095,127.0.0.1:9096")
-    assert told["nodes"][0] == {"id": 1, "kind": "broker", "address": "127.0.0.1:9092", "pid": 4711}
+    answer = json.loads(line)
+    assert (answer["bootstrap"], answer["controllers"]) == (addresses, "127.0.0.1:9095,127.0.0.1:9096")
+    assert answer["nodes"][0] == {"id": 1, "kind": "broker", "address": "127.0.0.1:9092", "pid": 4711}
     assert view.is_silent
 
 
@@ -113,8 +113,8 @@ def test_a_secure_cluster_says_what_clients_take_and_no_secret(
         view = ClusterView(Terminal(), secure, "MkU3OEVBNTcwNTJENDM2Qg", as_json=as_json)
         view.state(UP)
         view.close()
-        text += (told := capsys.readouterr().out)
-    assert json.loads(told)["security"] == {
+        text += (printed := capsys.readouterr().out)
+    assert json.loads(printed)["security"] == {
         "protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "user": "admin",
         "clientProperties": str(security.client_properties), "kafkaPython": str(security.python_arguments),
         "librdkafkaProperties": str(security.librdkafka_properties),
@@ -127,6 +127,6 @@ def test_a_warning_is_on_stderr_where_no_terminal_shows_it(capsys: pytest.Captur
     view = ClusterView(Terminal(), PLAN, "MkU3OEVBNTcwNTJENDM2Qg", as_json=True)
     view.warning("preallocate of topic a has no effect: segments grow as they are written")
     view.close()
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "warning: preallocate of topic a has no effect: segments grow as they are written\n" in told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "warning: preallocate of topic a has no effect: segments grow as they are written\n" in output.err

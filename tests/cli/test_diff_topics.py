@@ -47,9 +47,11 @@ def test_topics_configs_and_partitions_are_drawn_in_full_and_nothing_else() -> N
     assert "t-21-w0f-0" in run("diff", DIRECTORY, 4592, 5736, "--topic", "t-21-*").stdout
 
 
-def test_topics_that_the_log_never_had_are_told_and_those_that_did_not_change_are_not() -> None:
-    told = fault("diff", DIRECTORY, 3, 260, "--topic", "nope", "--topic", "none*")
-    assert told == "no topic matches nope at any offset of this log; no topic matches none* at any offset of this log"
+def test_topics_that_the_log_never_had_are_reported_and_those_that_did_not_change_are_not() -> None:
+    sentence = fault("diff", DIRECTORY, 3, 260, "--topic", "nope", "--topic", "none*")
+    assert (
+        sentence == "no topic matches nope at any offset of this log; no topic matches none* at any offset of this log"
+    )
     other = DIRECTORY / "00000000000000004593-0000000002.checkpoint"
     assert "no topic matches nope" in fault("diff", DIRECTORY, "--with", other, "--topic", "nope")
     unchanged = run("diff", DIRECTORY, 5735, 5736, "--topic", "elr-a")

@@ -229,8 +229,8 @@ def test_wrong_command_lines_are_named(tmp_path: Path) -> None:
     assert "no such folder" in fault("doctor", log, "--log-dirs", tmp_path / "gone")
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "meta.properties").write_text("cluster.id=other\nnode.id=1\n")
-    told = fault("doctor", DIRECTORY, "--log-dirs", tmp_path / "theirs", code=2)
-    assert "is a log directory of cluster other, not of" in told
+    sentence = fault("doctor", DIRECTORY, "--log-dirs", tmp_path / "theirs", code=2)
+    assert "is a log directory of cluster other, not of" in sentence
     run("doctor", code=2)
 
 

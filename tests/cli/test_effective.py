@@ -89,7 +89,7 @@ def test_a_setting_that_brokers_refuse_is_named_in_a_note(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "told", "code"),
+    ("words", "sentence", "code"),
     [
         (("topic/t-3-dj",), "There is no topic t-3-dj at offset 5736: did you mean t-3-dj5", 1),
         (("broker/9",), "There is no broker 9 at offset 5736: registered nodes are 1, 2, 3, 4 and 3000.", 1),
@@ -102,5 +102,5 @@ def test_a_setting_that_brokers_refuse_is_named_in_a_note(tmp_path: Path) -> Non
         ((TOPIC, "--at", 9999), "Offset 9999 is past the end", 1),
     ],
 )  # fmt: skip
-def test_what_is_not_there_is_an_error_of_one_sentence(words: tuple[object, ...], told: str, code: int) -> None:
-    assert told in fault("effective", DIRECTORY, *words, code=code)
+def test_what_is_not_there_is_an_error_of_one_sentence(words: tuple[object, ...], sentence: str, code: int) -> None:
+    assert sentence in fault("effective", DIRECTORY, *words, code=code)

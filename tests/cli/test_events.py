@@ -25,7 +25,7 @@ from tests.cli.test_interactive import ANSI, on_terminal
 from tests.tables.folding import fold_into
 
 
-def told(*words: object, source: object = DIRECTORY) -> list[dict[str, Any]]:
+def events_of(*words: object, source: object = DIRECTORY) -> list[dict[str, Any]]:
     lines = run("events", source, *words, "--json").stdout.splitlines()
     return [json.loads(line) for line in lines]
 
@@ -38,17 +38,19 @@ def test_they_are_the_rows_of_the_table_events(tmp_path: Path) -> None:
         row["timestamp"] = round(row["timestamp"].timestamp() * 1000)
         row["topicId"] = row.pop("topic_id")
         row["clusterId"] = "VXUoBgBGTaWWfCM4Toybuw"
-    assert told() == expected
-    assert told(source=tmp_path / "lake") == expected
+    assert events_of() == expected
+    assert events_of(source=tmp_path / "lake") == expected
 
 
 def test_a_range_of_offsets_or_times_has_the_events_of_its_batches() -> None:
-    everything = told()
-    assert told("--from", 403, "--to", 458) == [event for event in everything if event["offset"] == 458]
-    assert told("--from", "2026-11-21T07:46:16Z", "--to", "2026-11-21T07:46:16.5Z") == told("--from", 401, "--to", 458)
+    everything = events_of()
+    assert events_of("--from", 403, "--to", 458) == [event for event in everything if event["offset"] == 458]
+    assert events_of("--from", "2026-11-21T07:46:16Z", "--to", "2026-11-21T07:46:16.5Z") == events_of(
+        "--from", 401, "--to", 458
+    )
 
 
-def test_records_before_the_first_image_are_told_to_be_left_out(tmp_path: Path) -> None:
+def test_records_before_the_first_image_are_reported_as_left_out(tmp_path: Path) -> None:
     log = tmp_path / "__cluster_metadata-0"
     log.mkdir()
     for pattern in ("*3532.log", "*5488.log", "*3038-*.checkpoint", "*4593-*.checkpoint"):
@@ -64,16 +66,16 @@ def test_records_before_the_first_image_are_told_to_be_left_out(tmp_path: Path) 
 
 
 def test_topics_partitions_brokers_and_kinds_pick_events() -> None:
-    everything = told()
-    assert told("--topic", "t-2*") == [event for event in everything if (event["topic"] or "").startswith("t-2")]
-    assert told("--broker", 3) == [event for event in everything if event["broker"] == 3]
-    fenced = [event["offset"] for event in told("--broker", 3, "--kind", "Broker-Fenced")]
+    everything = events_of()
+    assert events_of("--topic", "t-2*") == [event for event in everything if (event["topic"] or "").startswith("t-2")]
+    assert events_of("--broker", 3) == [event for event in everything if event["broker"] == 3]
+    fenced = [event["offset"] for event in events_of("--broker", 3, "--kind", "Broker-Fenced")]
     assert fenced == [458, 1277, 1747, 4905, 5639]
-    assert {event["kind"] for event in told("--kind", "broker_*fenced")} == {"broker_fenced", "broker_unfenced"}
+    assert {event["kind"] for event in events_of("--kind", "broker_*fenced")} == {"broker_fenced", "broker_unfenced"}
 
 
 def test_a_partitions_events_begin_with_its_topics() -> None:
-    events = told("--partition", "t-22-3h4-2")
+    events = events_of("--partition", "t-22-3h4-2")
     assert events[0]["kind"] == "topic_created"
     assert events[0]["subject"] == "topic t-22-3h4"
     assert {event["subject"] for event in events[1:]} == {"t-22-3h4-2"}
@@ -98,7 +100,7 @@ def test_sentences_are_wrapped_beside_offset_and_time_on_a_terminal(width: int) 
         assert any(line.startswith(" " * 20) for line in lines)
 
 
-def test_a_torn_tail_and_skipped_records_are_told_and_hostile_names_are_shown_as_escapes(tmp_path: Path) -> None:
+def test_a_torn_tail_and_skipped_records_are_reported_and_hostile_names_are_shown_as_escapes(tmp_path: Path) -> None:
     assert "torn" in run("events", TORN).stderr
     log = unreplayable_log(tmp_path)
     assert "offset 2" in fault("events", log, "--from", 2)
@@ -125,7 +127,7 @@ def test_a_wrong_wish_is_named(words: list[object], sentence: str) -> None:
     assert sentence in run("events", DIRECTORY, *words, code=2).stderr
 
 
-def test_times_with_nothing_in_between_are_told() -> None:
+def test_times_with_nothing_in_between_are_reported() -> None:
     sentence = fault("events", DIRECTORY, "--from", "2026-11-21T07:46:15.9Z", "--to", "2026-11-21T07:46:16Z")
     assert sentence == (
         "Nothing was written to __cluster_metadata-0 between these times: offset 400 is of before them, "
@@ -153,7 +155,7 @@ def test_every_kind_can_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         (["--topic", "nix"], "no topic matches nix at any offset of this log"),
         (["--partition", "fixed-a-99"], "there is no partition fixed-a-99 at any offset of this log"),
@@ -162,8 +164,8 @@ def test_every_kind_can_be_asked_for() -> None:
         (["--broker", 3, "--topic", "nix"], "no topic matches nix"),
     ],
 )
-def test_what_the_log_never_had_is_an_error(words: list[object], told: str) -> None:
-    assert told in fault("events", DIRECTORY, "--from", 399, "--to", 400, *words)
+def test_what_the_log_never_had_is_an_error(words: list[object], sentence: str) -> None:
+    assert sentence in fault("events", DIRECTORY, "--from", 399, "--to", 400, *words)
     assert run("events", DIRECTORY, "--from", 399, "--to", 400, "--broker", 3).stderr == ""
 
 
@@ -191,7 +193,7 @@ def test_log_image_diff_and_events_show_the_same_of_a_delegation_token() -> None
     for shown in (record["data"], image, diff):
         assert shown.pop("tokenId") == token
         assert set(shown.values()) == {"(redacted)"}
-    (event,) = told("--from", 377, "--to", 377)
+    (event,) = events_of("--from", 377, "--to", 377)
     assert event["sentence"] == f"delegation token {token} was issued"
 
 
@@ -203,33 +205,36 @@ def test_events_show_sensitive_configs_on_demand_only(
     secret = r.ConfigRecord(resource_type=4, resource_name="1", name="ssl.key.password", value="hunter2")
     first = batch_of(0, r.FeatureLevelRecord(name="metadata.version", feature_level=19))
     log = directory_of(tmp_path, [first, batch_of(1, secret), batch_of(2, r.NoOpRecord())])
-    assert [event["after"] for event in told("--kind", "config_changed", source=log)] == ["(redacted)"]
-    assert [event["after"] for event in told("--kind", "config_changed", "--show-secrets", source=log)] == ["hunter2"]
+    assert [event["after"] for event in events_of("--kind", "config_changed", source=log)] == ["(redacted)"]
+    assert [event["after"] for event in events_of("--kind", "config_changed", "--show-secrets", source=log)] == [
+        "hunter2"
+    ]
 
 
 @pytest.mark.parametrize("partition", ["t-22-3h4-99", f"t-22-3h4-{2**70}"])
-def test_a_partition_that_a_topic_never_had_is_not_told_as_created_with_it(partition: str) -> None:
-    told_of = fault("events", DIRECTORY, "--partition", partition)
+def test_a_partition_that_a_topic_never_had_is_not_shown_as_created_with_it(partition: str) -> None:
+    sentence = fault("events", DIRECTORY, "--partition", partition)
     assert (
-        told_of == f"there is no partition {partition} at any offset of this log: t-22-3h4 had t-22-3h4-0 to t-22-3h4-4"
+        sentence
+        == f"there is no partition {partition} at any offset of this log: t-22-3h4 had t-22-3h4-0 to t-22-3h4-4"
     )
 
 
 def test_a_partition_that_was_added_later_begins_with_the_growth_of_its_topic() -> None:
-    grown = next(event for event in told("--kind", "partitions_added"))
+    grown = next(event for event in events_of("--kind", "partitions_added"))
     first, last = int(grown["before"]), int(grown["after"]) - 1
     for number, kinds in ((first - 1, ["topic_created", "partitions_added"]), (last, ["partitions_added"])):
-        told_of = told("--partition", f"{grown['topic']}-{number}", "--to", grown["offset"])
-        assert [event["kind"] for event in told_of if event["partition"] is None] == kinds
+        events = events_of("--partition", f"{grown['topic']}-{number}", "--to", grown["offset"])
+        assert [event["kind"] for event in events if event["partition"] is None] == kinds
 
 
 def test_the_clients_that_made_events_stand_below_them() -> None:
     log = SAMPLES / "authorized"
     by = ("--log-tz", "UTC", "--authorizer-log", log / "node-1" / "kafka-authorizer.log.gz")
     words = ("events", log / "log" / "__cluster_metadata-0", "--from", 54, "--to", 71, *by)
-    told = run(*words).stdout.splitlines()
+    lines = run(*words).stdout.splitlines()
     carol = "by User:CN=Carol\\, Smith \\= ops from 127.0.0.1"
-    assert [line.strip() for line in told[1::2]] == [
+    assert [line.strip() for line in lines[1::2]] == [
         "by User:alice from 127.0.0.1, CreateTopics", "by User:alice from 127.0.0.1, IncrementalAlterConfigs",
         "by User:bob from 127.0.0.1, CreateAcls", "by User:bob from 127.0.0.1, AlterUserScramCredentials",
         f"{carol}, CreatePartitions", f"{carol}, DeleteTopics",

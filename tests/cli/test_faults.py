@@ -165,7 +165,7 @@ def test_an_image_without_a_record_says_that_it_has_diverged(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "named"),
     [
         (["nope"], "nope"),
         (["image"], "SOURCE"),
@@ -195,12 +195,12 @@ def test_an_image_without_a_record_says_that_it_has_diverged(tmp_path: Path) -> 
     ],
     ids=lambda value: " ".join(str(word)[-20:] for word in value) if isinstance(value, list) else "",
 )
-def test_a_wrong_command_line_exits_with_2_and_says_what_is_wrong(words: list[object], told: str) -> None:
+def test_a_wrong_command_line_exits_with_2_and_says_what_is_wrong(words: list[object], named: str) -> None:
     result = run(*words, code=2)
     assert result.stdout == ""
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
-    assert told in result.stderr
+    assert named in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_signal_is_heard_while_the_main_thread_holds_the_lock_of_what_it_waits
     assert (done.returncode, done.stdout, done.stderr) == (0, "True False\nTrue\n", "")
 
 
-def test_a_lack_of_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_memory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def too_large(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 1.46 TiB")
 
@@ -368,7 +368,7 @@ def test_an_interrupt_while_the_command_is_still_being_imported_ends_it_silently
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
 
 
-def test_a_closed_stdout_is_told_and_a_closed_stderr_hides_nothing_but_words() -> None:
+def test_a_closed_stdout_is_reported_and_a_closed_stderr_hides_nothing_but_words() -> None:
     def run_closed(redirection: str, *words: object) -> subprocess.CompletedProcess[str]:
         line = f'"$@" {redirection}'
         command = ["sh", "-c", line, "sh", sys.executable, "-m", "kraftlake.cli", *map(str, words)]
@@ -400,7 +400,7 @@ def test_a_listener_that_no_broker_has_is_doubted() -> None:
     assert "listener" not in run(*words, "--listener", "PLAINTEXT").stderr
 
 
-def test_a_full_disk_under_stdout_is_told() -> None:
+def test_a_full_disk_under_stdout_is_reported() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "kraftlake.cli", "log", str(DIRECTORY)],

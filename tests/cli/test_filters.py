@@ -194,18 +194,18 @@ def test_a_word_stands_for_kinds_in_singular_and_plural(word: str) -> None:
 
 
 def test_a_name_beside_others_that_the_log_never_had_is_warned_of() -> None:
-    told = run("events", DIRECTORY, "--topic", "elr-a,elr-c", "--limit", 3)
-    assert told.stderr == "warning: no topic matches elr-c at any offset of this log: did you mean elr-a?\n"
-    assert told.stdout.count("\n") == 3
+    result = run("events", DIRECTORY, "--topic", "elr-a,elr-c", "--limit", 3)
+    assert result.stderr == "warning: no topic matches elr-c at any offset of this log: did you mean elr-a?\n"
+    assert result.stdout.count("\n") == 3
     assert "broker 9 is not registered" in run("log", DIRECTORY, "--broker", "3,9", "--limit", 1).stderr
 
 
 def test_a_name_that_the_log_never_had_is_warned_of_beside_one_of_another_option() -> None:
     words = ["--topic", "elr-a", "--partition", "nope-1"]
     for command in (["events", DIRECTORY], ["log", DIRECTORY], ["diff", DIRECTORY, 100, 5000]):
-        told = run(*command, *words, "--limit", 3)
-        assert told.stderr == "warning: there is no partition nope-1 at any offset of this log\n"
-        assert told.stdout
+        result = run(*command, *words, "--limit", 3)
+        assert result.stderr == "warning: there is no partition nope-1 at any offset of this log\n"
+        assert result.stdout
     assert run("events", DIRECTORY, "--topic", "elr-a", "--broker", 3, "--hosted", "--limit", 3).stderr == ""
 
 
@@ -254,8 +254,8 @@ def test_counts_are_those_of_the_events(by: str) -> None:
 
 @pytest.mark.parametrize("cut", ["--limit", "--tail"])
 def test_what_is_counted_is_not_cut(cut: str) -> None:
-    told = fault("events", DIRECTORY, "--count-by", "topic", cut, 3, code=2)
-    assert "--count-by counts all: give either" in told
+    sentence = fault("events", DIRECTORY, "--count-by", "topic", cut, 3, code=2)
+    assert "--count-by counts all: give either" in sentence
 
 
 def test_a_terminal_gets_counts_in_place_of_very_many_lines_and_all_of_them_on_demand() -> None:
@@ -290,7 +290,7 @@ def test_what_was_read_before_a_fault_is_shown_before_it() -> None:
 
 @pytest.fixture
 def pager(tmp_path: Path) -> Path:
-    """A pager that says what it was given, and how it was told to behave."""
+    """A pager that says what it was given, and how it was asked to behave."""
     program = tmp_path / "pager"
     program.write_text('#!/bin/sh\necho "LESS is $LESS"\nsed "s/^/paged: /"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)

@@ -35,15 +35,15 @@ def test_a_file_is_checked_without_asking_any_cluster(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clusters.toml"]
 
 
-def test_a_wrong_file_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_a_wrong_file_is_reported_before_anything_starts(tmp_path: Path) -> None:
     file = tmp_path / "clusters.toml"
     file.write_text('[clusters.here]\nlake = "here"\n')
-    told = f"{file}, [clusters.here]: the key bootstrap is missing"
-    assert told in fault("follow", file, code=2)
-    assert told in fault("follow", "--check", file, code=2)
+    sentence = f"{file}, [clusters.here]: the key bootstrap is missing"
+    assert sentence in fault("follow", file, code=2)
+    assert sentence in fault("follow", "--check", file, code=2)
 
 
-def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported_before_anything_starts(tmp_path: Path) -> None:
     file = config_in(tmp_path, "127.0.0.1:1")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

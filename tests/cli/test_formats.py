@@ -70,8 +70,8 @@ def of_broker(form: Any) -> list[Row]:
     rows = [{"action": "delete", "partition": name} for name in form["deletes"]]
     for key, action in actions:
         for name, change in sorted(form[key].items()):
-            told = "elected" if key == "leaders" and name in form["electedLeaders"] else action
-            rows.append({"action": told, "partition": name, "topicId": change["topicId"]} | change["partition"])
+            shown_action = "elected" if key == "leaders" and name in form["electedLeaders"] else action
+            rows.append({"action": shown_action, "partition": name, "topicId": change["topicId"]} | change["partition"])
     directories = {key.partition(":")[2]: directory for key, directory in form["directoryIds"].items()}
     rows += [
         {"action": "assign", "partition": name} for name in sorted({*directories} - {row["partition"] for row in rows})
@@ -272,10 +272,10 @@ def test_one_table_at_a_time() -> None:
 
 
 def fault_of(*words: object) -> str:
-    told = run(*words, "--output", "csv", code=2)
-    assert told.stdout == ""
-    assert told.stderr.startswith("error: ")
-    return told.stderr.removeprefix("error: ").rstrip("\n")
+    result = run(*words, "--output", "csv", code=2)
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    return result.stderr.removeprefix("error: ").rstrip("\n")
 
 
 def test_json_is_the_same_by_its_short_name_and_contradicts_others() -> None:
@@ -286,8 +286,8 @@ def test_json_is_the_same_by_its_short_name_and_contradicts_others() -> None:
         == run(*words, "--json", "--output", "json").stdout
     )
     assert run(*words, "--output", "text").stdout == run(*words).stdout
-    told = run(*words, "--json", "--output", "csv", code=2).stderr
-    assert told == "error: --json is short for --output json: give one of them (see `kraftlake log --help`)\n"
+    errors = run(*words, "--json", "--output", "csv", code=2).stderr
+    assert errors == "error: --json is short for --output json: give one of them (see `kraftlake log --help`)\n"
     assert "there is no xml of it: give text, json, csv or markdown" in run(*words, "--output", "xml", code=2).stderr
 
 
@@ -336,5 +336,5 @@ def test_hostile_strings_neither_break_rows_nor_reach_the_terminal(tmp_path: Pat
 
 
 def test_an_answer_that_is_refused_leaves_stdout_empty(tmp_path: Path) -> None:
-    told = run("events", formula_log(tmp_path), "--topic", "nope", "--output", "csv", code=1)
-    assert (told.stdout, told.stderr.startswith("error: no topic matches nope")) == ("", True)
+    result = run("events", formula_log(tmp_path), "--topic", "nope", "--output", "csv", code=1)
+    assert (result.stdout, result.stderr.startswith("error: no topic matches nope")) == ("", True)

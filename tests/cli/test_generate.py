@@ -15,7 +15,7 @@ def test_the_choices_are_the_patterns_there_are() -> None:
     assert generate._PATTERNS == PATTERNS
 
 
-def test_what_happens_is_told_with_its_offsets_and_can_be_looked_at(tmp_path: Path) -> None:
+def test_what_happens_is_reported_with_its_offsets_and_can_be_looked_at(tmp_path: Path) -> None:
     report = run_json("generate", tmp_path / "lake", *SMALL)
     outage = next(episode for episode in report["episodes"] if episode["name"] == "zone-outage")
     changed = run_json("diff", tmp_path / "lake", outage["firstOffset"] - 1, outage["firstOffset"] + 5)
@@ -32,7 +32,7 @@ def test_a_person_sees_a_table_of_what_happens(tmp_path: Path) -> None:
     assert "rolling-restart" not in shown
 
 
-def test_the_start_is_as_told(tmp_path: Path) -> None:
+def test_the_start_is_as_given(tmp_path: Path) -> None:
     report = run_json("generate", tmp_path / "lake", *SMALL, "--start", "2026-11-21T08:00:00Z")
     assert report["firstTimestamp"] == 1_795_248_000_000
 

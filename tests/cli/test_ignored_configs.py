@@ -23,10 +23,10 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_note_names_them_once_and_the_answer_lacks_them(log: Path, words: tuple[str, ...]) -> None:
     command, *rest = words
     for form in ((), ("--json",)):
-        told = run(command, log, *rest, *form)
-        assert told.stderr.count(FORMAT) == 1
-        assert told.stderr.startswith(f"{KNOWN}message.format.version of topic")
-        assert told.stdout.count(FORMAT) == told.stdout.count(f"log.{FORMAT}")  # of brokers
+        result = run(command, log, *rest, *form)
+        assert result.stderr.count(FORMAT) == 1
+        assert result.stderr.startswith(f"{KNOWN}message.format.version of topic")
+        assert result.stdout.count(FORMAT) == result.stdout.count(f"log.{FORMAT}")  # of brokers
 
 
 def test_an_image_after_their_removal_names_what_is_left(log: Path) -> None:
@@ -58,16 +58,17 @@ def test_the_log_shows_their_records_and_blame_says_why_they_are_nothing(log: Pa
 def test_an_export_does_not_hold_them_and_a_lake_keeps_their_records(log: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     import_source(kraftlake.open(log), lake)
-    told = run("export", lake, tmp_path / "a.checkpoint")
-    assert told.stderr.startswith("note: configs that Kafka 4.4 does not know are not in it: message.format.version")
+    result = run("export", lake, tmp_path / "a.checkpoint")
+    assert result.stderr.startswith("note: configs that Kafka 4.4 does not know are not in it: message.format.version")
     assert run("image", tmp_path / "a.checkpoint").stderr.count(FORMAT) == 0
     assert run("log", lake).stdout == run("log", log).stdout
 
 
 def test_a_restore_says_that_it_leaves_them_out(log: Path, tmp_path: Path) -> None:
-    told = run(
+    result = run(
         "restore", log, "--to", tmp_path / "to", "--voter", "1@127.0.0.1:9093", "--cluster-id", "x" * 22, "--yes"
     )
     assert (
-        "configs that Kafka 4.4 does not know are not restored: message.format.version of topic orders;" in told.stderr
+        "configs that Kafka 4.4 does not know are not restored: message.format.version of topic orders;"
+        in result.stderr
     )

@@ -45,13 +45,13 @@ IMAGES = [
 def test_a_large_image_is_shown_as_a_small_one(
     monkeypatch: pytest.MonkeyPatch, offset: int, asked: tuple[str, ...]
 ) -> None:
-    def told() -> list[tuple[str, str]]:
+    def outputs() -> list[tuple[str, str]]:
         given = ("image", DIRECTORY, "--at-offset", offset, *asked)
         return [(shown.stdout, shown.stderr) for shown in (run(*given, width=120), run(*given, "--json"))]
 
-    small = told()
+    small = outputs()
     monkeypatch.setattr(topics_image, "PACK_FROM", 0)
-    assert told() == small
+    assert outputs() == small
 
 
 def test_no_topic_is_read_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def test_names_from_before_the_first_record_are_known() -> None:
     ]
 
 
-def test_the_names_of_a_snapshot_are_known_also_where_its_own_tells_no_offset(tmp_path: Path) -> None:
+def test_the_names_of_a_snapshot_are_known_also_where_its_own_has_no_offset(tmp_path: Path) -> None:
     named = DIRECTORY / "00000000000000003038-0000000002.checkpoint"
     renamed = tmp_path / "renamed.checkpoint"
     shutil.copy(named, renamed)
@@ -72,8 +72,8 @@ def test_of_a_name_that_was_used_again_an_id_is_one_topic() -> None:
         begun, ended = of_ids[id_][0], of_ids[id_][-1]
         assert (begun["offset"], begun["data"]["name"], begun["data"]["topicId"]) == (first, "big-a", id_)
         assert (ended["offset"] if ended["type"] == "REMOVE_TOPIC_RECORD" else None) == last
-    told = [record["offset"] for id_ in TWICE for record in of_ids[id_]]
-    assert sorted(told) == [record["offset"] for record in of_name if record not in of_all]
+    offsets = [record["offset"] for id_ in TWICE for record in of_ids[id_]]
+    assert sorted(offsets) == [record["offset"] for record in of_name if record not in of_all]
 
 
 def test_configs_of_an_id_are_those_that_its_name_was_given_while_it_was_there() -> None:

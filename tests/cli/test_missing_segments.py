@@ -176,10 +176,10 @@ def test_verify_and_quorum_name_the_gap(gap: int, tmp_path: Path) -> None:
 
 def test_a_snapshot_behind_the_gap_serves_what_follows_and_says_so(tmp_path: Path) -> None:
     copy = damaged(tmp_path, 2027, snapshots=True)
-    told = run("image", copy.path, "--json")
-    assert told.stdout == run("image", DIRECTORY, "--json").stdout
-    assert "offsets 2027 to 3531 are missing" in told.stderr
-    assert "is known only where a snapshot lies between the gap and it" in told.stderr
+    result = run("image", copy.path, "--json")
+    assert result.stdout == run("image", DIRECTORY, "--json").stdout
+    assert "offsets 2027 to 3531 are missing" in result.stderr
+    assert "is known only where a snapshot lies between the gap and it" in result.stderr
     source = kraftlake.open(copy.path)
     assert source.replay().base == "00000000000000004593-0000000002.checkpoint"
     (broken,) = source.broken_ranges
@@ -239,9 +239,9 @@ def test_lenient_passes_a_gap_and_a_bad_checksum(command: str, spoilt: tuple[Pat
     words: list[object] = [command, path, "--json"]
     words += {"local-changes": ["--broker", 1, "--from", -1], "replay": ["--broker", 1]}.get(command, [])
     assert "are missing" in run(*words, code=1).stderr
-    told = run(*words, "--lenient")
-    assert told.stdout
-    assert f"offsets {batch.base_offset} to {batch.last_offset} are missing" in told.stderr
+    result = run(*words, "--lenient")
+    assert result.stdout
+    assert f"offsets {batch.base_offset} to {batch.last_offset} are missing" in result.stderr
 
 
 def test_a_lenient_image_lists_what_could_not_be_read(spoilt: tuple[Path, RecordBatch]) -> None:

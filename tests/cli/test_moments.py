@@ -26,28 +26,28 @@ def test_two_moments_are_the_images_at_these_times() -> None:
     assert run(*changes, "--from", SINCE, "--to", UNTIL).stdout == run(*changes, "--from", 402, "--to", 458).stdout
 
 
-def test_a_time_that_the_log_does_not_reach_is_told() -> None:
+def test_a_time_that_the_log_does_not_reach_is_reported() -> None:
     assert "The last batch of __cluster_metadata-0 is of 2026-11-21 07:50:33.079Z" in fault(
         "log", DIRECTORY, "--from", "2027-01-01"
     )
     assert "after the time asked for, 2020-01-01 00:00:00.000Z" in fault("diff", DIRECTORY, "2020-01-01", 5)
 
 
-def test_a_range_of_times_without_a_record_is_told_with_its_neighbours() -> None:
+def test_a_range_of_times_without_a_record_is_reported_with_its_neighbours() -> None:
     words = ["--from", "2026-11-21T07:46:15.9Z", "--to", "2026-11-21T07:46:16Z"]
     assert "offset 400 is of before them, 401 of after them" in fault("log", DIRECTORY, *words)
 
 
 def test_times_that_run_backwards_are_named_as_times() -> None:
-    told = fault("events", DIRECTORY, "--from", UNTIL, "--to", SINCE, code=2)
-    assert told.endswith("from 2026-11-21 07:46:16.500Z to 2026-11-21 07:46:16.250Z runs backwards.")
+    sentence = fault("events", DIRECTORY, "--from", UNTIL, "--to", SINCE, code=2)
+    assert sentence.endswith("from 2026-11-21 07:46:16.500Z to 2026-11-21 07:46:16.250Z runs backwards.")
 
 
 def test_a_time_in_seconds_is_seen_to_be_read_as_milliseconds() -> None:
     assert "after the time asked for, 1970-01-21 09:55:11.190Z" in fault("image", DIRECTORY, "--at-time", 1763711190)
 
 
-def test_times_of_before_a_log_that_begins_later_than_its_snapshots_are_told(tmp_path: Path) -> None:
+def test_times_of_before_a_log_that_begins_later_than_its_snapshots_are_reported(tmp_path: Path) -> None:
     for file in DIRECTORY.glob("*3532.log"), DIRECTORY.glob("*5488.log"), DIRECTORY.glob("*.checkpoint"):
         for one in file:
             shutil.copy(one, tmp_path)

@@ -48,20 +48,20 @@ def test_each_daemon_refuses_an_address_that_other_machines_reach(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = fault(*words, "--metrics", "0.0.0.0:9400", code=2)
-    assert told.startswith("--metrics: 0.0.0.0 is not a loopback address")
-    assert "add --insecure-metrics if that is meant." in told
+    sentence = fault(*words, "--metrics", "0.0.0.0:9400", code=2)
+    assert sentence.startswith("--metrics: 0.0.0.0 is not a loopback address")
+    assert "add --insecure-metrics if that is meant." in sentence
     assert not [*tmp_path.iterdir()]
 
 
 def test_options_for_metrics_without_a_daemon_or_an_address_are_refused(tmp_path: Path) -> None:
     assert "--metrics belongs to --follow" in run("import", SAMPLE, tmp_path / "lake", "--metrics", 0, code=2).stderr
     assert "--metrics belongs to --follow" in run("tables", tmp_path / "lake", "--metrics", 0, code=2).stderr
-    told = run("tables", tmp_path / "lake", "--follow", "--insecure-metrics", code=2).stderr
-    assert "--insecure-metrics belongs to --metrics" in told
+    errors = run("tables", tmp_path / "lake", "--follow", "--insecure-metrics", code=2).stderr
+    assert "--insecure-metrics belongs to --metrics" in errors
     assert "is no address for metrics" in run("tables", tmp_path, "--follow", "--metrics", "x", code=2).stderr
-    told = run("spark", "all", tmp_path / "lake", "--metrics", 0, code=2).stderr
-    assert "--metrics is for a stream that goes on: give --trigger processing-time=INTERVAL" in told
+    errors = run("spark", "all", tmp_path / "lake", "--metrics", 0, code=2).stderr
+    assert "--metrics is for a stream that goes on: give --trigger processing-time=INTERVAL" in errors
     assert not (tmp_path / "lake").exists()
 
 
@@ -72,11 +72,11 @@ def test_an_import_that_follows_a_quorum_serves_its_lag_and_its_lake(tmp_path: P
     with cluster.serving(), daemon("import", "--follow", cluster.bootstrap, lake, "--metrics", port):
         wait_for(lambda: asked(port, "/readyz") == (200, "ok\n"))
         wait_for(lambda: samples(port).get(f"kraftlake_lake_end_offset{label}") == cluster.end_offset)
-        told = samples(port)
-        assert told[f"kraftlake_follow_up{label}"] == 1
+        values = samples(port)
+        assert values[f"kraftlake_follow_up{label}"] == 1
         wait_for(lambda: samples(port).get(f"kraftlake_follow_high_watermark{label}") == cluster.end_offset)
         assert samples(port)[f"kraftlake_follow_lag_offsets{label}"] == 0
-        assert told[f'kraftlake_lake_files{{cluster="{lake}",table="log"}}'] == 1
+        assert values[f'kraftlake_lake_files{{cluster="{lake}",table="log"}}'] == 1
         cluster.dead = True
         wait_for(lambda: asked(port, "/readyz") == (503, "the quorum can't be reached\n"))
         assert asked(port, "/healthz") == (200, "ok\n")
@@ -91,9 +91,9 @@ def test_an_import_that_follows_a_directory_serves_what_it_waits_for(tmp_path: P
     words = ("import", "--follow", DIRECTORY, lake, "--metrics", port, "--poll", "0.05")
     with daemon(*words):
         wait_for(lambda: samples(port).get(f"kraftlake_follow_waiting_offsets{label}") == 1144)
-        told = samples(port)
-        assert f"kraftlake_follow_lag_offsets{label}" not in told, "a directory holds no high watermark"
-        assert f"kraftlake_follow_high_watermark{label}" not in told
+        values = samples(port)
+        assert f"kraftlake_follow_lag_offsets{label}" not in values, "a directory holds no high watermark"
+        assert f"kraftlake_follow_high_watermark{label}" not in values
     with serving(node) as address, daemon(*words, "--quorum", address):
         wait_for(lambda: samples(port).get(f"kraftlake_follow_high_watermark{label}") == 5000)
         wait_for(lambda: samples(port).get(f"kraftlake_follow_lag_offsets{label}", 99) < 99)

@@ -30,8 +30,8 @@ def test_it_says_what_it_wrote_where(tmp_path: Path) -> None:
         rf"link +{file}#at=5736 opens it at that offset\n",
         shown,
     )
-    told = run_json("page", DIRECTORY, "-o", file)
-    assert told == {
+    report = run_json("page", DIRECTORY, "-o", file)
+    assert report == {
         "clusterId": "VXUoBgBGTaWWfCM4Toybuw",
         "path": str(file),
         "bytes": file.stat().st_size,
@@ -96,20 +96,20 @@ def test_its_policy_names_its_own_scripts_and_style_and_nothing_of_a_log_is_mark
     assert not re.search(r"https?:|\bsrc=|\bhref=|@import|url\(", data.sub("", page))
 
 
-def test_progress_is_told_up_to_the_end(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    kraftlake.open(DIRECTORY).page(tmp_path / "page.html", 310, progress=lambda *step: told.append(step))
-    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
-    assert told[-1][0] == "replaying"
-    assert told[-1][2] == 5737 - 310
+def test_progress_is_reported_up_to_the_end(tmp_path: Path) -> None:
+    reported: list[tuple[str, int, int]] = []
+    kraftlake.open(DIRECTORY).page(tmp_path / "page.html", 310, progress=lambda *step: reported.append(step))
+    assert [done for _, done, _ in reported] == sorted(done for _, done, _ in reported)
+    assert reported[-1][0] == "replaying"
+    assert reported[-1][2] == 5737 - 310
 
 
 def test_secrets_are_redacted(tmp_path: Path) -> None:
     log = directory_of(tmp_path, [batch_of(0, SECRET), batch_of(1, r.NoOpRecord())])
     run("page", log, "-o", tmp_path / "page.html")
-    told = [sentence for _, _, sentence in Unpacked.of_page(tmp_path / "page.html").sentences()]
-    assert any("ssl.key.password" in sentence and "(redacted)" in sentence for sentence in told)
-    assert not any("hunter2" in sentence for sentence in told)
+    sentences = [sentence for _, _, sentence in Unpacked.of_page(tmp_path / "page.html").sentences()]
+    assert any("ssl.key.password" in sentence and "(redacted)" in sentence for sentence in sentences)
+    assert not any("hunter2" in sentence for sentence in sentences)
     assert "hunter2" in str([*kraftlake.open(log).events(show_secrets=True)])
 
 
@@ -137,8 +137,8 @@ def test_a_source_with_nothing_after_its_first_image_says_so(tmp_path: Path) -> 
     (tmp_path / "alone").mkdir()
     snapshot = DIRECTORY / "00000000000000003038-0000000002.checkpoint"
     (tmp_path / "alone" / snapshot.name).write_bytes(snapshot.read_bytes())
-    told = fault("page", tmp_path / "alone", "-o", tmp_path / "none.html")
-    assert "Nothing happened in alone after offset 3037, of which it has its first image" in told
+    sentence = fault("page", tmp_path / "alone", "-o", tmp_path / "none.html")
+    assert "Nothing happened in alone after offset 3037, of which it has its first image" in sentence
     run("format", tmp_path / "lake")
     assert "Nothing has happened" in fault("page", tmp_path / "lake", "-o", tmp_path / "none.html")
 

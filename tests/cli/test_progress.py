@@ -55,7 +55,7 @@ def test_jobs_name_spark_where_it_is_started_for_sure(monkeypatch: pytest.Monkey
         assert ("Spark" in screen.getvalue()) == (phase == "folding")
 
 
-def test_a_phase_that_another_follows_is_told_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_phase_that_another_follows_is_shown_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = ScreenText()
     monkeypatch.setattr(sys, "stderr", screen)
     with progress_bars(Terminal("always")) as progress:
@@ -90,20 +90,20 @@ def test_where_nobody_sits_in_front_of_it_nobody_counts(monkeypatch: pytest.Monk
         (["verify", DIRECTORY], {5737}),
     ],
 )
-def test_commands_that_replay_tell_how_far_they_are(
+def test_commands_that_replay_report_how_far_they_are(
     monkeypatch: pytest.MonkeyPatch, words: list[object], ends: set[int]
 ) -> None:
     expected = run_json(*words)
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
 
     @contextmanager
     def listening(_: Terminal) -> Iterator[progress.Progress]:
-        yield lambda *args: told.append(args)
+        yield lambda *args: reported.append(args)
 
     monkeypatch.setattr(progress, "late_progress_bars", listening)
     assert run_json(*words) == expected
-    assert {total for phase, _, total in told if phase == "replaying"} == ends
-    assert {done for phase, done, total in told if phase == "replaying" and done == total} == ends
+    assert {total for phase, _, total in reported if phase == "replaying"} == ends
+    assert {done for phase, done, total in reported if phase == "replaying" and done == total} == ends
 
 
 def test_what_is_piped_says_nothing() -> None:

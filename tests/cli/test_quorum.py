@@ -43,13 +43,13 @@ def test_directory_ids_can_be_copied_from_80_columns(tmp_path: Path) -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_a_minority_is_told_what_it_may_lack(tmp_path: Path) -> None:
+def test_a_minority_learns_what_it_may_lack(tmp_path: Path) -> None:
     shown = run("quorum", three_nodes(tmp_path)[2], code=3).stdout
     assert "✗ 1 of 3 voters is here, 2 are needed: no leader can be elected of these alone" in shown
     assert "✗ what the other voters committed without these may be missing in all of these logs" in shown
 
 
-def test_what_nodes_noted_of_elections_is_told(tmp_path: Path) -> None:
+def test_what_nodes_noted_of_elections_is_shown(tmp_path: Path) -> None:
     sources = three_nodes(tmp_path)
     noted = [(2, 7, -1), (-1, 8, 3), (-1, 9, -1)]
     for source, (leader, epoch, voted) in zip(sources, noted, strict=True):
@@ -76,7 +76,7 @@ def test_an_observer_whose_log_goes_further_than_the_voters_is_named(tmp_path: P
     assert "✗ the log of node 101, which has no vote, goes further than those of all voters here" in shown
 
 
-def test_what_a_deposed_leader_will_drop_is_told(tmp_path: Path) -> None:
+def test_what_a_deposed_leader_will_drop_is_shown(tmp_path: Path) -> None:
     start = [elected(0, 1, 1, 2), *no_ops(3, 9)]
     deposed = node_at(tmp_path, 1, start + no_ops(10, 12))
     other = node_at(tmp_path, 2, [*start, elected(10, 2, 1, 2)])
@@ -109,8 +109,8 @@ def test_a_snapshot_without_a_node_is_named_by_its_file(tmp_path: Path) -> None:
 
 
 def test_the_json_form_has_nodes_in_the_order_given() -> None:
-    told = run_json("quorum", DIRECTORY)
-    (history,) = told.pop("histories")
+    report = run_json("quorum", DIRECTORY)
+    (history,) = report.pop("histories")
     assert history == {
         "nodeIds": [3000],
         "startOffset": 0,
@@ -124,7 +124,7 @@ def test_the_json_form_has_nodes_in_the_order_given() -> None:
         "outvoted": False,
         "comparison": None,
     }
-    assert told == {
+    assert report == {
         "clusterId": "VXUoBgBGTaWWfCM4Toybuw",
         "kraftVersion": 1,
         "voters": [

@@ -37,7 +37,7 @@ def test_the_summary_is_what_kafkas_own_image_says(offset):
         }  # fmt: skip
 
 
-def test_two_runs_tell_the_same_in_the_same_order():
+def test_two_runs_print_the_same_in_the_same_order():
     # topics that were deleted, and eligible leader replicas that were cleared, whose partitions come from hash maps
     words = ("replay", DIRECTORY, "--broker", 3, "--from", 1380, "--to", 3100, "--json")
     first, second = (process(*words, PYTHONHASHSEED=seed) for seed in "12")
@@ -51,8 +51,8 @@ def test_two_runs_tell_the_same_in_the_same_order():
 
 def test_the_summary_is_of_the_offset_asked_for_within_a_metadata_transaction_too():
     log = ROOT / "samples" / "crash-torn" / "log" / "__cluster_metadata-0"
-    told = run("replay", log, "--broker", 1, "--to", 3, "--json").stdout.splitlines()
-    assert [json.loads(line) for line in told] == [
+    printed = run("replay", log, "--broker", 1, "--to", 3, "--json").stdout.splitlines()
+    assert [json.loads(line) for line in printed] == [
         {"summary": {"broker": 1, "offset": 3, "leaderOf": [], "followerOf": []}}
     ]
     assert run("replay", log, "--broker", 1, "--to", 3).stdout.startswith("broker 1 after offset 3: leads 0")
@@ -92,9 +92,9 @@ def test_every_kind_of_transition_of_the_samples_can_be_read():
 
 
 def test_a_broker_that_nobody_knows_is_warned_of():
-    told = run("replay", DIRECTORY, "--broker", 77, "--to", 80)
-    assert told.stdout == "broker 77 after offset 80: leads 0 partitions, follows 0 partitions\n"
-    assert told.stderr == (
+    result = run("replay", DIRECTORY, "--broker", 77, "--to", 80)
+    assert result.stdout == "broker 77 after offset 80: leads 0 partitions, follows 0 partitions\n"
+    assert result.stderr == (
         "warning: broker 77 is not registered at offset 80 and hosts nothing; registered brokers: 1, 2, 3\n"
     )
     assert lines("--broker", 77, "--to", 80) == [
@@ -111,9 +111,9 @@ def test_folders_are_compared_with_the_image_at_the_end(tmp_path):
     hosted = summary["summary"]["leaderOf"] + summary["summary"]["followerOf"]
     assert len(report["logDirs"]["missing"]) == len(hosted)
     assert [finding["partition"] for finding in report["logDirs"]["stray"]] == ["nobody-0"]
-    told = run("replay", DIRECTORY, "--broker", 1, "--from", 5736, "--log-dirs", tmp_path).stdout
-    assert "stray: 1 partition" in told
-    assert "nobody-0" in told
+    printed = run("replay", DIRECTORY, "--broker", 1, "--from", 5736, "--log-dirs", tmp_path).stdout
+    assert "stray: 1 partition" in printed
+    assert "nobody-0" in printed
 
 
 def test_the_clean_and_dirty_bytes_of_compacted_logs_are_shown(tmp_path):
@@ -127,33 +127,33 @@ def test_the_clean_and_dirty_bytes_of_compacted_logs_are_shown(tmp_path):
     assert report["logDirs"]["compacted"] == [
         {"path": str(log), "cleanedTo": 40, "cleanBytes": 700, "dirtyBytes": 2_000, "oldestDirtyTimestamp": None}
     ]
-    told = run("replay", DIRECTORY, *words).stdout
-    assert f"{log}  700 bytes clean, 2,000 dirty  cleaned up to offset 40" in told
+    printed = run("replay", DIRECTORY, *words).stdout
+    assert f"{log}  700 bytes clean, 2,000 dirty  cleaned up to offset 40" in printed
 
 
 def test_folders_of_another_cluster_are_refused_and_those_of_another_node_warned_of(tmp_path):
     words = ("replay", DIRECTORY, "--broker", 1, "--to", 19, "--log-dirs")
     (tmp_path / "meta.properties").write_text("cluster.id=4txYLAmrS0uTetc3seN8Pg\nnode.id=1\n")
-    told = run(*words, tmp_path, code=2)
+    result = run(*words, tmp_path, code=2)
     sentence = "is a log directory of cluster 4txYLAmrS0uTetc3seN8Pg, not of cluster VXUoBgBGTaWWfCM4Toybuw."
-    assert (told.stdout, told.stderr) == ("", f"error: {tmp_path} {sentence}\n")
-    told = run(*words, DIRECTORY.parent)
-    assert told.stderr == f"warning: {DIRECTORY.parent} is a log directory of node 3000, not of broker 1\n"
-    assert "log directories  0 folders as they should be" in told.stdout
+    assert (result.stdout, result.stderr) == ("", f"error: {tmp_path} {sentence}\n")
+    result = run(*words, DIRECTORY.parent)
+    assert result.stderr == f"warning: {DIRECTORY.parent} is a log directory of node 3000, not of broker 1\n"
+    assert "log directories  0 folders as they should be" in result.stdout
 
 
 def test_what_cannot_be_met_is_one_sentence():
     assert "runs backwards" in fault("replay", DIRECTORY, "--broker", 1, "--from", 9, "--to", 8, code=2)
     assert "past the end" in fault("replay", DIRECTORY, "--broker", 1, "--to", 99_999)
     assert "Offset 99999 is past the end" in fault("replay", DIRECTORY, "--broker", 1, "--from", 99_999)
-    told = run("replay", DIRECTORY, "--broker", 1, "--log-dirs", "nowhere", code=1)
-    assert (told.stdout, told.stderr.splitlines()[-1:]) == (
+    result = run("replay", DIRECTORY, "--broker", 1, "--log-dirs", "nowhere", code=1)
+    assert (result.stdout, result.stderr.splitlines()[-1:]) == (
         "", ["error: nowhere is no log directory of a broker: there is no such folder."]
     )  # fmt: skip
-    told = run("replay", DIRECTORY, "--broker", 1, "--step", "--json", code=2)
-    assert "--step is interactive" in told.stderr
-    told = run("replay", DIRECTORY, "--broker", 1, "--step", "--log-dirs", ".", code=2)
-    assert "give one of them" in told.stderr
+    result = run("replay", DIRECTORY, "--broker", 1, "--step", "--json", code=2)
+    assert "--step is interactive" in result.stderr
+    result = run("replay", DIRECTORY, "--broker", 1, "--step", "--log-dirs", ".", code=2)
+    assert "give one of them" in result.stderr
 
 
 # step by step

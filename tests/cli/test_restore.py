@@ -19,7 +19,7 @@ from tests.kafka_files.node.made_broker import make_broker
 from tests.waiting import PATIENCE, is_readable
 
 
-def test_it_says_what_is_lost_and_what_the_nodes_must_be_told(tmp_path: Path) -> None:
+def test_it_says_what_is_lost_and_what_the_nodes_need(tmp_path: Path) -> None:
     target = tmp_path / "restored"
     words = (
         "restore",

@@ -22,9 +22,9 @@ def test_a_disk_that_is_full_and_a_collector_that_has_gone_cost_lines_and_nothin
         "os.close(reader)\n"
         "for place in (os.open('/dev/full', os.O_WRONLY), writer, stderr):\n"
         "    os.dup2(place, 2)\n"
-        "    log.info('told', place=place)\n"
+        "    log.info('logged', place=place)\n"
         "print('goes on')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "goes on\n")
-    assert "told" in done.stderr.splitlines()[-1]
+    assert "logged" in done.stderr.splitlines()[-1]

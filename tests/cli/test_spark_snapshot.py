@@ -13,18 +13,18 @@ from tests.tables.sample_log import lake_of
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_a_snapshot_is_built_once_and_told_in_words_and_as_json(tmp_path: Path) -> None:
+def test_a_snapshot_is_built_once_and_reported_in_words_and_as_json(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=2, last=900)
     log = MetadataLog.open(tmp_path / "lake")
-    told = run_json("spark", "snapshot", tmp_path / "lake", "--at-offset", 400)
+    report = run_json("spark", "snapshot", tmp_path / "lake", "--at-offset", 400)
     (snapshot,) = log.snapshots()
-    assert told == {
+    assert report == {
         "name": snapshot.name,
         "offset": 400,
         "epoch": snapshot.epoch,
         "records": snapshot.record_count,
-        "topics": told["topics"],
-        "partitions": told["partitions"],
+        "topics": report["topics"],
+        "partitions": report["partitions"],
         "written": True,
         "from": None,
     }
@@ -38,17 +38,17 @@ def test_where_there_is_no_lake_no_jvm_is_started(tmp_path: Path) -> None:
     assert "nowhere" in fault("spark", "snapshot", tmp_path / "nowhere")
 
 
-def test_an_offset_that_the_lake_does_not_have_is_told_without_a_jvm(
+def test_an_offset_that_the_lake_does_not_have_is_refused_without_a_jvm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # where no JVM could be started
     lake_of(tmp_path / "lake", commits=1, last=73)
-    told = fault("spark", "snapshot", tmp_path / "lake", "--at-offset", 999_999)
-    assert told.startswith("Offset 999999 is past the end of")
-    assert "offsets 0 to 73" in told
+    sentence = fault("spark", "snapshot", tmp_path / "lake", "--at-offset", 999_999)
+    assert sentence.startswith("Offset 999999 is past the end of")
+    assert "offsets 0 to 73" in sentence
     assert "the lowest is 0" in fault("spark", "snapshot", tmp_path / "lake", "--at-offset", -1, code=2)
 
 
-def test_what_is_no_number_is_told_in_words(tmp_path: Path) -> None:
-    told = fault("spark", "all", tmp_path, "--max-records-per-trigger", "many", code=2)
-    assert "'many' is not a valid whole number" in told
+def test_what_is_no_number_is_refused_in_words(tmp_path: Path) -> None:
+    sentence = fault("spark", "all", tmp_path, "--max-records-per-trigger", "many", code=2)
+    assert "'many' is not a valid whole number" in sentence

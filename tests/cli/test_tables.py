@@ -31,7 +31,7 @@ def test_tables_are_brought_up_to_date_and_the_counts_are_shown(lake: Path) -> N
     assert "all was replayed before" in run("tables", lake).stdout
 
 
-def test_what_is_asked_wrongly_is_told_in_one_sentence(lake: Path, tmp_path: Path) -> None:
+def test_what_is_asked_wrongly_is_refused_in_one_sentence(lake: Path, tmp_path: Path) -> None:
     assert "'event' is no derived table: it is one of" in fault("tables", lake, "event", code=2)
     assert "--poll belongs to --follow" in fault("tables", lake, "--poll", 1, code=2)
     assert "is no lake" in fault("tables", tmp_path / "none") or "no lake" in fault("tables", tmp_path / "none")
@@ -79,7 +79,7 @@ def test_tables_are_trimmed_once_somebody_agrees(lake: Path) -> None:
     assert "cluster_metrics/" in printed
 
 
-def test_trimming_the_log_tells_which_tables_still_know_what_was_there(tmp_path: Path) -> None:
+def test_trimming_the_log_says_which_tables_still_know_what_was_there(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     log = lake_of(lake, commits=1, last=3500)
     run("tables", lake)

@@ -111,7 +111,7 @@ def test_the_picture_of_a_cluster_has_all_its_parts() -> None:
         assert words in printed
 
 
-def test_a_delegation_token_tells_its_owner_on_demand_only() -> None:
+def test_a_delegation_token_shows_its_owner_on_demand_only() -> None:
     words = ["image", DIRECTORY, "--part", "tokens"]
     assert "User:" not in run(*words).stdout
     assert "rPWBVWbES9q4s5sUau3nyg of User:admin, expires 2026-11-21" in run(*words, "--show-secrets").stdout
@@ -134,7 +134,7 @@ def test_asked_for_topics_are_drawn_partition_by_partition() -> None:
     assert "2✗" in offline
 
 
-def test_why_a_partition_has_no_leader_is_told_from_who_may_lead_it() -> None:
+def test_why_a_partition_has_no_leader_is_explained_by_who_may_lead_it() -> None:
     def partitions(at: int) -> str:
         return run("image", DIRECTORY, "--topic", "t-1-bkq", "--at-offset", at).stdout
 
@@ -187,7 +187,7 @@ def test_partitions_are_picked_by_how_many_in_sync_they_need() -> None:
     assert partitions("--under-min-isr-partitions", "--at-min-isr-partitions") == under | at
 
 
-def test_how_many_in_sync_a_partition_needs_is_told_where_that_is_asked() -> None:
+def test_how_many_in_sync_a_partition_needs_is_shown_where_that_is_asked() -> None:
     words = ("image", DIRECTORY, "--at-offset", 1280, "--topic", "elr-a")
     under = run(*words, "--under-min-isr-partitions").stdout
     assert under.count("under-replicated, under min ISR 2") == 3
@@ -203,7 +203,7 @@ def test_how_many_in_sync_a_partition_needs_is_told_where_that_is_asked() -> Non
     assert none.endswith("topics  no partition is under min ISR\n")
 
 
-def test_since_when_a_partition_has_no_leader_is_told_with_who_led_it() -> None:
+def test_since_when_a_partition_has_no_leader_is_shown_with_who_led_it() -> None:
     shown = run("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 458).stdout
     assert "offline since 2026-11-21 07:46:16.256Z, led by 3 before, last in sync: 3 (fenced)" in shown
     as_json = run_json("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 458)
@@ -227,7 +227,7 @@ def test_json_warns_of_another_cluster_too() -> None:
     assert "is of another cluster" in run("diff", DIRECTORY, "--with", TORN, "--json").stderr
 
 
-def test_that_no_partition_is_unavailable_is_not_told_as_having_no_topics() -> None:
+def test_that_no_partition_is_unavailable_is_not_shown_as_having_no_topics() -> None:
     shown = run("image", DIRECTORY, "--unavailable-partitions", "--at-offset", 4592).stdout
     assert shown.endswith("topics  no partition is unavailable\n")
 
@@ -249,7 +249,7 @@ def test_a_table_without_room_for_all_topics_begins_with_those_that_want_attenti
     assert all("under-replicated" in line for line in lines[6:])
 
 
-def test_a_topic_that_does_not_exist_is_told() -> None:
+def test_a_topic_that_does_not_exist_is_reported() -> None:
     assert fault("image", DIRECTORY, "--topic", "nope") == "no topic matches nope at any offset of this log"
     assert fault("image", DIRECTORY, "--topic", "elr-c").endswith(": did you mean elr-a?")
     gone = run("image", DIRECTORY, "--topic", "t-21-w0f")
@@ -257,8 +257,8 @@ def test_a_topic_that_does_not_exist_is_told() -> None:
 
 
 def test_a_topic_is_asked_for_by_its_id() -> None:
-    told = run_json("image", DIRECTORY, "--topic-id", "95eekTTkQIyb_UAiwezePg")
-    assert told == run_json("image", DIRECTORY, "--topic", "t-22-3h4")
+    by_id = run_json("image", DIRECTORY, "--topic-id", "95eekTTkQIyb_UAiwezePg")
+    assert by_id == run_json("image", DIRECTORY, "--topic", "t-22-3h4")
     gone = run("image", DIRECTORY, "--topic-id", "nANz2uTcTHue83qLIJ1OVA")
     assert "no topic matches nANz2uTcTHue83qLIJ1OVA at offset 5736" in gone.stderr
     assert gone.stdout.endswith("topics  none\n")
@@ -493,7 +493,7 @@ def test_an_unknown_cluster_is_called_so_until_it_is_named(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("at", [1507, 5736])
-def test_since_when_things_are_so_is_told_on_narrow_terminals_too(at: int) -> None:
+def test_since_when_things_are_so_is_shown_on_narrow_terminals_too(at: int) -> None:
     """In lines of their own, and times of the image's day without the date."""
     words = ("image", DIRECTORY, "--at", at, "--since", "--part", "brokers", "--part", "configs", "--all")
     wide, narrow = (run(*words, width=width).stdout for width in (300, 80))

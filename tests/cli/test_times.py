@@ -77,10 +77,10 @@ def test_a_lakes_tables_take_the_same_texts(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_counted_from_the_end_is_told_with_the_end() -> None:
-    told = run("image", DIRECTORY, "--at-time", "now-3m", "--json")
-    assert told.stderr == f"note: now-3m is 2026-11-21 07:47:33.079Z (__cluster_metadata-0 ends at {END})\n"
-    assert json.loads(told.stdout)["offset"] == 1319
+def test_what_is_counted_from_the_end_is_shown_with_the_end() -> None:
+    result = run("image", DIRECTORY, "--at-time", "now-3m", "--json")
+    assert result.stderr == f"note: now-3m is 2026-11-21 07:47:33.079Z (__cluster_metadata-0 ends at {END})\n"
+    assert json.loads(result.stdout)["offset"] == 1319
     both = run("events", DIRECTORY, "--from", "07:46", "--to", "now").stderr
     assert both == f"note: 07:46 is 2026-11-21 07:46:00.000Z, now is {END} (__cluster_metadata-0 ends at {END})\n"
     assert run("events", DIRECTORY, "--from", "2026-11-21T07:46Z").stderr == ""
@@ -148,8 +148,8 @@ def test_a_log_is_trimmed_before_what_was_written_since_a_time(tmp_path: Path) -
         run("import", directory, tmp_path / "lake")
     run("import", DIRECTORY, tmp_path / "lake")
     words = ("log", "trim", tmp_path / "lake", "--stream-lag", 0, "--before")
-    told = run(*words, "08:49:37.4", "--tz", "+01:00")  # the first offset since then lies behind 3532, in its file
-    assert "offsets 0 to 3531, " in told.stdout
-    assert "08:49:37.4 is 2026-11-21 08:49:37.400+01:00" in told.stderr
+    result = run(*words, "08:49:37.4", "--tz", "+01:00")  # the first offset since then lies behind 3532, in its file
+    assert "offsets 0 to 3531, " in result.stdout
+    assert "08:49:37.4 is 2026-11-21 08:49:37.400+01:00" in result.stderr
     assert run_json(*words, "now-1h")["filesRemoved"] == 0
     assert "lake is of 2026-11-21 07:50:33.079Z, which is before the time asked for" in fault(*words, "2027-01-01")

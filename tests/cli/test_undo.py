@@ -14,7 +14,7 @@ from tests.cli.made_logs import hostile_log
 from tests.cli.running import DIRECTORY, SAMPLES, fault, run, run_json
 
 
-def test_a_plan_is_told_step_by_step_with_its_record() -> None:
+def test_a_plan_is_shown_step_by_step_with_its_record() -> None:
     shown = run("undo", DIRECTORY, "--at", 4639, "--to", 4000, "--topic", "t-10-k3m", width=160).stdout
     assert shown == (
         "cluster VXUoBgBGTaWWfCM4Toybuw  from offset 4639, 2026-11-21 07:49:38.492Z, back to 4000, "
@@ -118,8 +118,8 @@ def test_a_plan_names_who_made_the_changes_that_it_undoes() -> None:
     log = SAMPLES / "authorized"
     by = ("--log-tz", "UTC", "--authorizer-log", log / "node-1" / "kafka-authorizer.log.gz")
     words = ("undo", log / "log" / "__cluster_metadata-0", "--to", 100, *by)
-    told = run(*words).stdout.splitlines()
-    assert [line.strip() for line in told if line.strip().startswith("by ")] == [
+    lines = run(*words).stdout.splitlines()
+    assert [line.strip() for line in lines if line.strip().startswith("by ")] == [
         "by User:CN=Carol\\, Smith \\= ops from 127.0.0.1, DeleteTopics",
         "by User:bob from 127.0.0.1, AlterUserScramCredentials",
         "by User:CN=Carol\\, Smith \\= ops from 127.0.0.1, CreatePartitions",

@@ -31,7 +31,7 @@ def test_topics_configs_and_placement_come_back_over_brokers_and_controllers(tmp
             made = NewTopic("orders", 2, replica_assignment=[[2, 1], [1, 2]], config={"retention.ms": "600000"})
             done(admin.create_topics([made, NewTopic("bills", 1, replica_assignment=[[1]])]))
             then = kraftlake.open(lake).end_offset - 1
-            told: list[tuple[str, int, str, str | None]] = []
+            entries: list[tuple[str, int, str, str | None]] = []
             for on in (line["bootstrap"], line["controllers"]):
                 spoil(admin)
                 move(line["bootstrap"], "bills", 2)
@@ -44,10 +44,10 @@ def test_topics_configs_and_placement_come_back_over_brokers_and_controllers(tmp
                 assert run_json("drift", lake, lake, "--other-at", then, "--also", "placement")["equal"]
                 asked = [line for line in map(json.loads, journal.read_text().splitlines()) if changes(line)]
                 rows = DeltaTable(str(lake / "undo")).to_pyarrow_table().sort_by("offset").to_pylist()
-                told += [(line["event"], line["number"], line["step"]["path"], line.get("error")) for line in asked]
-                assert [(row["event"], row["step"], row["path"], row["error"]) for row in rows] == told
+                entries += [(line["event"], line["number"], line["step"]["path"], line.get("error")) for line in asked]
+                assert [(row["event"], row["step"], row["path"], row["error"]) for row in rows] == entries
                 assert {(row["to_offset"], row["cluster_id"]) for row in rows} == {(then, line["clusterId"])}
-            assert {error for _, _, path, error in told if path == "topic/bills"} == {None, "NONE"}
+            assert {error for _, _, path, error in entries if path == "topic/bills"} == {None, "NONE"}
             run("verify", lake, code=0)
 
 
@@ -59,7 +59,7 @@ def move(bootstrap: str, topic: str, broker: int) -> None:
         changes=(change,),
     )  # fmt: skip
     request = request_of(step)
-    with AdminRequests(parse_addresses(bootstrap), connect=connector_of(None, tell=print)) as client:
+    with AdminRequests(parse_addresses(bootstrap), connect=connector_of(None, warn=print)) as client:
         answer = request.answer(
             client.ask(request.api, request.versions, lambda module: request.make(module, step, False))
         )

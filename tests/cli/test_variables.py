@@ -57,8 +57,8 @@ def test_a_variable_stands_for_an_option_and_the_command_line_goes_over_it(tmp_p
 
 
 def test_a_repeatable_option_takes_several_values_from_its_variable(tmp_path: Path) -> None:
-    told = fault_of(tmp_path, KRAFTLAKE_CONTROLLER_LISTENER="CONTROLLER://127.0.0.1:0 nothing")
-    assert "'nothing' is no listener" in told
+    sentence = fault_of(tmp_path, KRAFTLAKE_CONTROLLER_LISTENER="CONTROLLER://127.0.0.1:0 nothing")
+    assert "'nothing' is no listener" in sentence
 
 
 def test_a_wrong_value_names_its_variable(tmp_path: Path) -> None:

@@ -72,19 +72,19 @@ def test_the_lines_are_those_of_events_with_the_same_options(words: list[object]
 
 
 def test_of_a_directory_what_is_known_to_be_committed_is_shown_and_said_to_be() -> None:
-    told = run("watch", DIRECTORY, "--from", 4500, "--limit", 1)
-    assert "only what the log itself shows to be committed is shown" in told.stderr
-    assert "--quorum" in told.stderr
+    result = run("watch", DIRECTORY, "--from", 4500, "--limit", 1)
+    assert "only what the log itself shows to be committed is shown" in result.stderr
+    assert "--quorum" in result.stderr
 
 
-def test_names_that_nothing_has_yet_are_told_and_waited_for() -> None:
+def test_names_that_nothing_has_yet_are_reported_and_waited_for() -> None:
     words = ["--from", 5300, "--kind", "fenced", "--broker", "9,3", "--limit", 1]
-    told = run("watch", DIRECTORY, "--include-uncommitted", *words)
-    assert "broker 9 is not registered at offset 5299" in told.stderr
-    assert "broker 3" not in told.stderr
+    result = run("watch", DIRECTORY, "--include-uncommitted", *words)
+    assert "broker 9 is not registered at offset 5299" in result.stderr
+    assert "broker 3" not in result.stderr
 
 
-def test_hostile_names_are_shown_as_escapes_and_skipped_records_are_told(tmp_path: Path) -> None:
+def test_hostile_names_are_shown_as_escapes_and_skipped_records_are_reported(tmp_path: Path) -> None:
     log = hostile_log(tmp_path / "hostile")
     shown = run("watch", log, "--include-uncommitted", "--from", 0, "--limit", 5).stdout
     assert "\x1b" not in shown
@@ -151,12 +151,12 @@ def test_a_pipe_gets_each_line_at_once_and_an_interrupt_ends_without_a_word(
 ) -> None:
     log = made_lake(tmp_path / "lake")
     with watching(tmp_path / "lake", "--json", "--from", 0) as process:
-        told: list[Any] = []
+        received: list[Any] = []
         for piece in at_least_one(cut(batches, [4, 20, 21, 60])):
             log.append(piece)
             expected = events_up_to(log.end_offset - 1)
-            told += read_json(process, len(expected) - len(told))
-            assert told == expected
+            received += read_json(process, len(expected) - len(received))
+            assert received == expected
         process.send_signal(signal.SIGINT)
         assert process.communicate() == ("", "")
         assert process.returncode == 128 + signal.SIGINT
@@ -168,13 +168,13 @@ def test_a_directory_in_the_making_is_followed_until_the_reader_goes(
     directory, segment = empty_directory(tmp_path)
     content = segment_bytes(batches)
     with watching(directory, "--json", "--include-uncommitted", "--from", 0) as process:
-        told: list[Any] = []
+        received: list[Any] = []
         with segment.open("ab", buffering=0) as file:
             for begin, end in ((0, 5000), (5000, 5001), (5001, len(content) - 7), (len(content) - 7, len(content))):
                 file.write(content[begin:end])
         expected = events_up_to(LAST)
-        told = read_json(process, len(expected))
-        assert [{**event, "clusterId": "of-the-tests"} for event in expected] == told
+        received = read_json(process, len(expected))
+        assert [{**event, "clusterId": "of-the-tests"} for event in expected] == received
         assert process.stdout is not None
         process.stdout.close()
         assert process.wait() == 141, "nothing more is written, and yet it is seen that nobody reads"

@@ -70,7 +70,7 @@ def test_a_person_reads_what_happens_step_by_step() -> None:
         assert words in shown, words
 
 
-def test_what_is_offline_for_a_while_is_told() -> None:
+def test_what_is_offline_for_a_while_is_shown() -> None:
     shown = run("what-if", DIRECTORY, "--at", 4592, "--restart", 1, "--catch-up").stdout
     assert "offline meanwhile  3  t-1-bkq-2, t-1-bkq-3, t-27-bs9-2" in shown
     assert shown.endswith("✗ 3 partitions are offline meanwhile\n")
@@ -139,8 +139,8 @@ def test_hostile_names_can_steer_no_terminal(tmp_path: Path) -> None:
         *features(), broker(1, rack=HOSTILE, log_dirs=()), broker(2, log_dirs=()),
     ])])  # fmt: skip
     shown = run("what-if", log, "--lose-rack", HOSTILE, "--lose-rack", HOSTILE, "--each-rack").stdout
-    told = fault("what-if", log, "--lose-rack", "b")
-    assert "\x1b" not in shown + told
+    sentence = fault("what-if", log, "--lose-rack", "b")
+    assert "\x1b" not in shown + sentence
     assert "fenced already" in shown
 
 

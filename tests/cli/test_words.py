@@ -146,15 +146,15 @@ def test_logs_go_to_stderr_when_asked_for() -> None:
         "from kraftlake.cli.output.logs import log_to_stderr\n"
         "import logging, structlog\n"
         "log_to_stderr(debug=False)\n"
-        "logging.getLogger('room').info('told')\n"
-        "logging.getLogger('room').debug('untold')\n"
-        "structlog.get_logger().info('also told')\n"
+        "logging.getLogger('room').info('shown')\n"
+        "logging.getLogger('room').debug('hidden')\n"
+        "structlog.get_logger().info('also shown')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == ""
-    assert "INFO room: told" in done.stderr
-    assert "also told" in done.stderr
-    assert "untold" not in done.stderr
+    assert "INFO room: shown" in done.stderr
+    assert "also shown" in done.stderr
+    assert "hidden" not in done.stderr
     assert run("image", DIRECTORY, "--part", "features", "-vv").stdout
 
 

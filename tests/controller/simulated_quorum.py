@@ -86,7 +86,7 @@ class Node(ControlledCluster):
         self.leading: ActiveController | None = None
         self.unwritten: deque[tuple[int, Sequence[ApiMessageAndVersion]]] = deque()
         self.waiting: list[Asked] = []
-        self.told: list[Asked] = []
+        self.settled: list[Asked] = []
         self.added = []
         self._ids = random.Random(node_id)
 
@@ -129,7 +129,7 @@ class Node(ControlledCluster):
             base += len(records)
         self.unwritten += batches
         self.waiting.append(Asked(self.leading.epoch, batches, executed.answer_at, executed.response))
-        self._tell()
+        self._answer()
 
     def write(self) -> None:
         """Append the next batch; where another has claimed, lead no longer."""
@@ -138,7 +138,7 @@ class Node(ControlledCluster):
         base, records = self.unwritten.popleft()
         if self.shared.append(self.node_id, self.leading.epoch, base, records, self.clock.milliseconds()):
             self.leading.committed_up_to(base + len(records) - 1)
-            self._tell()
+            self._answer()
         else:
             self.step_down()
 
@@ -147,19 +147,19 @@ class Node(ControlledCluster):
             self.write()
 
     def step_down(self) -> None:
-        """Drop what is pending, and tell everybody who waits that another controller is to be asked."""
+        """Drop what is pending, and refer everybody who waits to another controller."""
         self.leading = None
         self.unwritten.clear()
         for asked in self.waiting:
             asked.answered = False
-        self.told += self.waiting
+        self.settled += self.waiting
         self.waiting = []
 
-    def _tell(self) -> None:
+    def _answer(self) -> None:
         assert self.leading is not None
         durable = self.leading.durable_offset
         for asked in self.waiting:
             if asked.answer_at <= durable:
                 asked.answered = True
-        self.told += [asked for asked in self.waiting if asked.answered]
+        self.settled += [asked for asked in self.waiting if asked.answered]
         self.waiting = [asked for asked in self.waiting if not asked.answered]

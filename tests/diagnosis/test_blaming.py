@@ -37,7 +37,7 @@ def expected() -> Mapping[str, Line]:
     return lines_of_sample()
 
 
-def told(line: Sequence[Change]) -> Line:
+def as_line(line: Sequence[Change]) -> Line:
     return [(one.offset, one.since, str(one.type), one.before, one.after) for one in line]
 
 
@@ -46,7 +46,7 @@ def up_to(line: Line, at: int) -> Line:
 
 
 def by_path(lines: Mapping[Thing, Sequence[Change]]) -> dict[str, Line]:
-    return {thing.text: told(line) for thing, line in lines.items()}
+    return {thing.text: as_line(line) for thing, line in lines.items()}
 
 
 @pytest.fixture(params=[False, True], ids=["batch by batch", "in bulk"])
@@ -78,7 +78,7 @@ def test_one_thing_is_blamed_as_many_are(source: Source, expected: Mapping[str, 
     for path in at_least_one([*expected][::97]):
         line = expected[path]
         if line[-1][-1] is not None:
-            assert told([blame(source, Thing.parse(path), source.last_image_offset)]) == line[-1:]
+            assert as_line([blame(source, Thing.parse(path), source.last_image_offset)]) == line[-1:]
 
 
 def test_a_lake_and_a_directory_give_the_same(source: Source, expected: dict[str, Line], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The language of conditions: what parses, what it means, and how it is told what does not."""
+"""The language of conditions: what parses, what it means, and the errors for what does not."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_is_too_long_or_too_deep_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "sentence"),
     [
         ("", "at character 1: the end stands where a value is expected"),
         (
@@ -90,10 +90,10 @@ def test_what_is_too_long_or_too_deep_is_refused(text: str) -> None:
         ("(true", "at character 6: the end stands where ')' is expected"),
     ],
 )
-def test_an_error_names_the_place_and_the_way_out(text: str, told: str) -> None:
+def test_an_error_names_the_place_and_the_way_out(text: str, sentence: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_condition(text)
-    assert told in str(error.value)
+    assert sentence in str(error.value)
 
 
 FENCED, ISR, CONFIG = Thing.broker(1, "fenced"), Thing.partition("a", 0, "isr"), Thing.config("TOPIC", "a", "b")
@@ -141,7 +141,7 @@ def test_a_condition_means_what_it_says(text: str, holds: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "sentence"),
     [
         ("offline_partitions", "is a number and no condition: compare it, as in offline_partitions_count > 0"),
         ("topic('a').partition(0).isr", "is a list and no condition"),
@@ -155,7 +155,7 @@ def test_a_condition_means_what_it_says(text: str, holds: bool | None) -> None:
         ('offline_partitions == "x"', "so they do not compare"),
     ],
 )
-def test_values_of_different_kinds_do_not_compare(text: str, told: str) -> None:
+def test_values_of_different_kinds_do_not_compare(text: str, sentence: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_condition(text).holds(VALUES)
-    assert told in str(error.value)
+    assert sentence in str(error.value)

@@ -39,10 +39,10 @@ def without_leader(image: MetadataImage) -> set[Key]:
 
 
 @pytest.fixture(scope="module")
-def told_by_changes() -> dict[int, dict[Key, Leaderless]]:
+def leaderless_by_changes() -> dict[int, dict[Key, Leaderless]]:
     """What each change says, at OFFSETS."""
     now: dict[Key, Leaderless] = {}
-    told = {}
+    at_offsets = {}
     for change in kraftlake.open(DIRECTORY).changes():
         topics = change.delta.topics_delta
         for topic_id, topic in ({} if topics is None else topics.changed_topics).items():
@@ -53,16 +53,16 @@ def told_by_changes() -> dict[int, dict[Key, Leaderless]]:
                 elif before is None or before.leader >= 0:
                     led_by = None if before is None else before.leader
                     now[key] = Leaderless(change.manifest.provenance.timestamp, led_by)
-        told |= {at: dict(now) for at in OFFSETS if at >= change.offset}
-    return told
+        at_offsets |= {at: dict(now) for at in OFFSETS if at >= change.offset}
+    return at_offsets
 
 
 def found(source: Source, at: int) -> dict[Key, Leaderless]:
     return leaderless_since(source, topics_without_leader(source.image(at)), at)
 
 
-def only(told: dict[Key, Leaderless], keys: set[Key]) -> dict[Key, Leaderless]:
-    return {key: one for key, one in told.items() if key in keys}
+def only(entries: dict[Key, Leaderless], keys: set[Key]) -> dict[Key, Leaderless]:
+    return {key: one for key, one in entries.items() if key in keys}
 
 
 def copied(folder: Path, *patterns: str) -> Source:
@@ -85,10 +85,10 @@ def any_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.usefixtures("any_way")
 @pytest.mark.parametrize("at", OFFSETS)
 def test_it_is_what_the_changes_say_at_any_offset_of_a_directory_and_a_lake(
-    at: int, told_by_changes: dict[int, dict[Key, Leaderless]], tmp_path: Path
+    at: int, leaderless_by_changes: dict[int, dict[Key, Leaderless]], tmp_path: Path
 ) -> None:
     source = kraftlake.open(DIRECTORY)
-    expected = only(told_by_changes[at], without_leader(source.image(at)))
+    expected = only(leaderless_by_changes[at], without_leader(source.image(at)))
     assert expected
     assert found(source, at) == expected
     import_source(source, tmp_path / "lake")
@@ -97,10 +97,10 @@ def test_it_is_what_the_changes_say_at_any_offset_of_a_directory_and_a_lake(
 
 @pytest.mark.usefixtures("any_way")
 def test_a_log_whose_beginning_is_gone_knows_leaders_from_its_snapshot(
-    told_by_changes: dict[int, dict[Key, Leaderless]], tmp_path: Path
+    leaderless_by_changes: dict[int, dict[Key, Leaderless]], tmp_path: Path
 ) -> None:
     source = copied(tmp_path, "*3532.log", "*5488.log", "*4593-*.checkpoint")
-    assert found(source, 5736) == only(told_by_changes[5736], without_leader(source.image(5736)))
+    assert found(source, 5736) == only(leaderless_by_changes[5736], without_leader(source.image(5736)))
 
 
 @pytest.mark.usefixtures("any_way")
@@ -132,9 +132,9 @@ def test_only_what_took_the_leader_away_counts_and_no_aborted_transaction() -> N
     )  # fmt: skip
     source = Source(log.MadeLog(records=tuple(batches)), SourceKind.DIRECTORY, "made", None)
     lost = batches[3]
-    told = {("topic-1", "0"): Leaderless(lost.timestamp, 1)}
+    expected = {("topic-1", "0"): Leaderless(lost.timestamp, 1)}
     for at in range(lost.base_offset, source.end_offset):
-        assert leaderless_since(source, ONE, at) == told
+        assert leaderless_since(source, ONE, at) == expected
     assert leaderless_since(source, ONE, lost.base_offset - 1) == {}
 
 
@@ -151,8 +151,8 @@ def test_a_transaction_takes_the_leader_away_at_its_end() -> None:
     )
     source = Source(log.MadeLog(records=tuple(batches)), SourceKind.DIRECTORY, "made", None)
     assert leaderless_since(source, ONE, batches[5].base_offset - 1) == {}
-    told = leaderless_since(source, ONE, source.end_offset - 1)
-    assert told == {("topic-1", "0"): Leaderless(batches[5].timestamp, 1)}
+    answer = leaderless_since(source, ONE, source.end_offset - 1)
+    assert answer == {("topic-1", "0"): Leaderless(batches[5].timestamp, 1)}
 
 
 def test_an_offset_inside_of_a_batch_has_what_is_before_it_in_the_batch() -> None:

@@ -45,7 +45,7 @@ def test_a_path_names_a_thing_and_a_thing_has_a_path(path: str, thing: Thing) ->
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "sentence"),
     [
         ("", "a path is one of topic/NAME"),
         ("brokr/2", "did you mean broker?"),
@@ -72,10 +72,10 @@ def test_a_path_names_a_thing_and_a_thing_has_a_path(path: str, thing: Thing) ->
         ("voter/x", "'x' is not a voter's id"),
     ],
 )
-def test_what_is_no_path_is_told_with_the_way_out(path: str, told: str) -> None:
+def test_what_is_no_path_is_refused_with_the_way_out(path: str, sentence: str) -> None:
     with pytest.raises(UsageError) as error:
         Thing.parse(path)
-    assert told in str(error.value)
+    assert sentence in str(error.value)
     assert repr(path) in str(error.value)
 
 

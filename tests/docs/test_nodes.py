@@ -59,11 +59,11 @@ def blocks(page: str) -> list[list[list[str]]]:
 
 def here(words: list[str], ports: dict[str, str]) -> list[str]:
     """The words with free ports, a folder of this test, an offset that a new cluster has, and fewer nodes."""
-    told = [re.sub("|".join(PORTS), lambda port: ports[port[0]], word) for word in words]
-    told = [{"/data/1": "data-1", "458": "12"}.get(word, word) for word in told]
-    if LONG or told[:2] != ["cluster", "up"]:
-        return told
-    kept = [word for before, word in pairwise(["", *told]) if not {before, word} & FEWER.keys()]
+    adapted = [re.sub("|".join(PORTS), lambda port: ports[port[0]], word) for word in words]
+    adapted = [{"/data/1": "data-1", "458": "12"}.get(word, word) for word in adapted]
+    if LONG or adapted[:2] != ["cluster", "up"]:
+        return adapted
+    kept = [word for before, word in pairwise(["", *adapted]) if not {before, word} & FEWER.keys()]
     return [*kept, *chain.from_iterable(FEWER.items())]
 
 
@@ -71,8 +71,8 @@ def here(words: list[str], ports: dict[str, str]) -> list[str]:
 def node(words: list[str]) -> Iterator[Path]:
     """A process that a signal ends in order, and the file with what it says."""
     log = Path.cwd() / f"{words[0]}-{len([*Path.cwd().glob('*.txt')])}.txt"
-    with log.open("wb") as told:
-        process = subprocess.Popen([sys.executable, "-m", "kraftlake", *words], stdout=told, stderr=told)
+    with log.open("wb") as output:
+        process = subprocess.Popen([sys.executable, "-m", "kraftlake", *words], stdout=output, stderr=output)
         try:
             yield log
             assert process.poll() is None, f"{words} has ended"

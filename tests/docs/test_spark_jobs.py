@@ -107,12 +107,12 @@ def test_the_stream_of_ones_own_runs(spark: SparkSession, tmp_path: Path) -> Non
 
 def receiver_of_images(folder: Path) -> str:
     (program,) = re.findall(r"```python\n(.*?)```", section("Images in a stream of your own"), flags=re.DOTALL)
-    for name in ("LAKE", "CHECKPOINT", "TOLD"):
+    for name in ("LAKE", "CHECKPOINT", "STORE"):
         program = program.replace(f'"{name}"', repr(str(folder / name.lower())))
     return program
 
 
-def check_told(folder: Path) -> None:
+def check_kept(folder: Path) -> None:
     """Each change is kept once."""
     expected = []
     for change in kraftlake.open(folder / "lake").changes():
@@ -122,7 +122,7 @@ def check_told(folder: Path) -> None:
             if found.leaders or found.followers or found.deletes:
                 row = (change.offset, broker, len(found.leaders), len(found.followers), len(found.deletes))
                 expected.append(row)
-    rows = sqlite3.connect(folder / "told").execute("SELECT * FROM told ORDER BY offset, broker").fetchall()
+    rows = sqlite3.connect(folder / "store").execute("SELECT * FROM kept ORDER BY offset, broker").fetchall()
     assert rows == sorted(expected)
     assert rows[-1][0] > 3000
 
@@ -136,7 +136,7 @@ def test_the_receiver_of_images_keeps_each_change_once_whatever_is_repeated(tmp_
     shutil.rmtree(tmp_path / "checkpoint")  # so that all comes again
     log.append(batches_between(log.end_offset, LAST_OFFSET))
     exec(program, {"__name__": "example"})
-    check_told(tmp_path)
+    check_kept(tmp_path)
 
 
 @pytest.mark.spark
@@ -144,9 +144,9 @@ def test_the_receiver_of_images_keeps_each_change_once_whatever_is_repeated(tmp_
 def test_the_receiver_of_images_keeps_each_change_once_when_it_is_killed(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=1)
     program = receiver_of_images(tmp_path)
-    insert = 'told.execute("INSERT INTO told VALUES (?, ?, ?, ?, ?)", row)'
+    insert = 'store.execute("INSERT INTO kept VALUES (?, ?, ?, ?, ?)", row)'
     deadly = program.replace(insert, f"{insert}; offset > 2500 and __import__('os').kill(__import__('os').getpid(), 9)")
     killed = subprocess.run([sys.executable, "-c", deadly], check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
-    check_told(tmp_path)
+    check_kept(tmp_path)

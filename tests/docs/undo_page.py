@@ -48,8 +48,8 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     with started_node(folder, settings=AUTHORIZED) as started:
         text, at = PAGE.read_text("utf-8"), 0
-        for told, answer in printed_on(started, folder):
-            block = f"```console\n$ kraftlake {told}\n"
+        for command, answer in printed_on(started, folder):
+            block = f"```console\n$ kraftlake {command}\n"
             begin = text.index(block, at)
             at = begin + len(block)
             text = text[:at] + answer + text[text.index("```", at) :]

@@ -45,9 +45,9 @@ class MadeUp:
         self.writer = ClusterLogWriter(self.cluster, self.rows)
         self.batches: list[RecordBatch] = []
         self.loader = MetadataBatchLoader()
-        self.tell(set_up)
+        self.play(set_up)
 
-    def tell(self, episode: Callable[[ClusterLogWriter], Generator[pa.Table, None, Any]]) -> MetadataImage:
+    def play(self, episode: Callable[[ClusterLogWriter], Generator[pa.Table, None, Any]]) -> MetadataImage:
         """Let something happen; the image after it."""
         tables = [*episode(self.writer), *self.rows.take()]
         for batch in (batch for table in tables for batch in from_rows(table)):

@@ -22,7 +22,7 @@ def test_the_records_agree_with_the_state_of_the_generated_cluster(plan: Plan, p
     history = MadeUp(plan)
     history.assert_same(history.loader.image)
     for pattern in patterns:
-        image = history.tell(EPISODES[pattern])
+        image = history.play(EPISODES[pattern])
         history.assert_same(image)
 
 
@@ -35,7 +35,7 @@ def test_after_any_events_of_brokers_the_leader_is_alive_and_in_sync(plan: Plan,
         broker = data.draw(st.sampled_from(cluster.brokers))
         does = (events.fence, events.shut_down) if cluster.alive[broker] else (events.come_back,)
         event = data.draw(st.sampled_from(does))
-        image = history.tell(lambda writer, event=event, broker=broker: event(writer, broker))
+        image = history.play(lambda writer, event=event, broker=broker: event(writer, broker))
         history.assert_same(image)
         led = cluster.leader >= 0
         is_leader = cluster.replicas == cluster.leader[:, None]
@@ -51,7 +51,7 @@ def test_every_pattern_has_an_episode() -> None:
 def test_during_an_outage_the_zone_leads_nothing_and_afterwards_the_cluster_is_as_before() -> None:
     history = MadeUp(Plan(brokers=6, racks=3, topics=5, seed=3))
     before, first = history.cluster.leader.copy(), len(history.batches)
-    image = history.tell(EPISODES["zone-outage"])
+    image = history.play(EPISODES["zone-outage"])
     assert (history.cluster.leader == before).all()
     assert not [broker for broker in image.cluster.brokers.values() if broker.fenced]
 
@@ -72,7 +72,7 @@ def test_during_an_outage_the_zone_leads_nothing_and_afterwards_the_cluster_is_a
 def test_replicas_move_by_way_of_adding_and_removing() -> None:
     history = MadeUp(Plan(brokers=6, topics=20, seed=1))
     first = len(history.batches)
-    history.tell(EPISODES["reassignment-storm"])
+    history.play(EPISODES["reassignment-storm"])
     begun, ended = ([message.message for message in batch.messages()] for batch in history.batches[first:])
     assert begun
     assert len(begun) == len(ended)
@@ -89,7 +89,7 @@ def test_replicas_move_by_way_of_adding_and_removing() -> None:
 def test_in_quiet_time_there_is_a_no_op_record_every_half_second(duration: int, count: int) -> None:
     history = MadeUp(Plan(topics=1))
     before, began = len(history.batches), history.writer.now_ms
-    history.tell(lambda writer: writer.quiet(duration))
+    history.play(lambda writer: writer.quiet(duration))
     quiet = history.batches[before:]
     assert [batch.timestamp for batch in quiet] == [began + 500 * number for number in range(1, count + 1)]
     assert all([message.message for message in batch.messages()] == [NoOpRecord()] for batch in quiet)
@@ -99,7 +99,7 @@ def test_in_quiet_time_there_is_a_no_op_record_every_half_second(duration: int, 
 def test_one_answer_of_the_controller_is_cut_where_a_batch_is_full() -> None:
     history = MadeUp(Plan(brokers=3, topics=30, partitions=500, patterns=()))
     before = len(history.batches)
-    history.tell(lambda writer: events.fence(writer, 1))
+    history.play(lambda writer: events.fence(writer, 1))
     sizes = [batch.record_count for batch in history.batches[before:]]
     assert sizes == [10_000, 5_001]
     assert np.diff([batch.timestamp for batch in history.batches]).min() >= 0

@@ -25,11 +25,11 @@ def test_a_generated_lake_is_sound_and_has_the_planned_length(
     plan: Plan, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     lake = tmp_path_factory.mktemp("made-up") / "lake"
-    told: list[int] = []
-    report = generate_lake(lake, plan, told.append)
+    progress: list[int] = []
+    report = generate_lake(lake, plan, progress.append)
     source = kraftlake.open(str(lake))
     assert source.verify().sound
-    assert source.end_offset == report.end_offset == told[-1]
+    assert source.end_offset == report.end_offset == progress[-1]
     assert report.end_offset >= plan.records
     assert source.image().topics.partition_count == report.partitions
     assert source.cluster_id == report.cluster_id

@@ -112,8 +112,8 @@ def test_secrets_are_redacted_but_that_they_changed_is_shown():
         "salt": ["(redacted)", "(redacted)"],
         "iterations": [4096, 8192],
     }
-    told = json.dumps(form) + "".join(entry.describe() for entry in diff.changes) + repr(diff)
-    assert not any(secret in told for secret in ("hunter", b"pepper".hex(), "User:o"))
+    shown = json.dumps(form) + "".join(entry.describe() for entry in diff.changes) + repr(diff)
+    assert not any(secret in shown for secret in ("hunter", b"pepper".hex(), "User:o"))
     assert diff.to_json(show_secrets=True)["configs"]["changed"]["BROKER:1"]["secret.thing"] == ["hunter2", "hunter3"]
 
 
@@ -126,7 +126,7 @@ def test_added_and_removed_entries_have_all_their_fields():
     assert reverse["partitions"]["removed"] == form["partitions"]["added"]
 
 
-def test_a_listener_among_others_that_has_moved_is_told_and_no_listeners_are_no_change():
+def test_a_listener_among_others_that_has_moved_is_reported_and_no_listeners_are_no_change():
     def registered(epoch, *ports):
         endpoints = tuple(
             r.BrokerEndpoint(name=name, host="h", port=port, security_protocol=0)
@@ -136,12 +136,12 @@ def test_a_listener_among_others_that_has_moved_is_told_and_no_listeners_are_no_
             broker_id=1, incarnation_id=uuid_of(9), broker_epoch=epoch, end_points=endpoints, features=(), rack=None
         )
 
-    image, told = BASE, []
+    image, fields = BASE, []
     for record in (registered(1), registered(2), registered(3, 1, 2), registered(4, 1, 2), registered(5, 1, 3)):
         new = after(image, record)
-        told += [sorted(field.field for field in change.fields) for change in diff_images(image, new).changes[:1]]
+        fields += [sorted(field.field for field in change.fields) for change in diff_images(image, new).changes[:1]]
         image = new
-    assert told[1:] == [["epoch"], ["epoch", "listeners"], ["epoch"], ["epoch", "listeners"]]
+    assert fields[1:] == [["epoch"], ["epoch", "listeners"], ["epoch"], ["epoch", "listeners"]]
 
 
 def test_parts_that_are_shared_are_not_looked_into():

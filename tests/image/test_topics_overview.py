@@ -55,9 +55,9 @@ def test_an_overview_is_what_the_topics_one_by_one_say(history: Any, limit: int)
     image: MetadataImage = image_of_history(history)
     topics = image_to_json(image)["topics"]
     partitions = [one for topic in topics.values() for one in topic["partitions"].values()]
-    told = overview_of(image.topics.rows(), limit)
-    assert (told.topic_count, told.partition_count) == (len(topics), len(partitions))
-    assert told.health == (
+    overview = overview_of(image.topics.rows(), limit)
+    assert (overview.topic_count, overview.partition_count) == (len(topics), len(partitions))
+    assert overview.health == (
         sum(map(is_offline, partitions)),
         sum(is_under_replicated(one) and not is_offline(one) for one in partitions),
         sum(bool(one["addingReplicas"] or one["removingReplicas"]) for one in partitions),
@@ -65,7 +65,7 @@ def test_an_overview_is_what_the_topics_one_by_one_say(history: Any, limit: int)
     )
     offline, under = of(topics, is_offline), of(topics, is_under_replicated)
     worst = sorted(topics, key=lambda name: (name not in offline, name not in under, name))
-    assert told.worst == tuple(worst[:limit])
+    assert overview.worst == tuple(worst[:limit])
 
 
 @given(

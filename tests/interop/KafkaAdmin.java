@@ -63,7 +63,7 @@ public class KafkaAdmin {
     }
 
     static Object read() throws Exception {
-        Map told = new LinkedHashMap();
+        Map answer = new LinkedHashMap();
         List quotas = new ArrayList();
         Map found = (Map) admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get();
         for (Iterator all = found.entrySet().iterator(); all.hasNext();) {
@@ -71,7 +71,7 @@ public class KafkaAdmin {
             Map entity = new TreeMap(((ClientQuotaEntity) one.getKey()).entries());
             quotas.add(Arrays.asList(new Object[] {entity, new TreeMap((Map) one.getValue())}));
         }
-        told.put("quotas", quotas);
+        answer.put("quotas", quotas);
         Map users = new TreeMap();
         Map described = (Map) admin.describeUserScramCredentials().all().get();
         for (Iterator all = described.values().iterator(); all.hasNext();) {
@@ -81,16 +81,16 @@ public class KafkaAdmin {
                 users.put(one.name() + "/" + info.mechanism().mechanismName(), Integer.valueOf(info.iterations()));
             }
         }
-        told.put("scram", users);
+        answer.put("scram", users);
         Map features = new TreeMap();
         Map finalized = finalizedFeatures();
         for (Iterator all = finalized.entrySet().iterator(); all.hasNext();) {
             Map.Entry one = (Map.Entry) all.next();
             features.put(one.getKey(), Short.valueOf(((FinalizedVersionRange) one.getValue()).maxVersionLevel()));
         }
-        told.put("features", features);
-        told.put("configs", configs());
-        return told;
+        answer.put("features", features);
+        answer.put("configs", configs());
+        return answer;
     }
 
     static Map finalizedFeatures() throws Exception {

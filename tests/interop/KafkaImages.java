@@ -226,13 +226,13 @@ public class KafkaImages {
         return json;
     }
 
-    /** Told of each record when it takes effect at an offset, and of each offset once it is passed. */
+    /** Gets each record when it takes effect at an offset, and each offset once it is passed. */
     interface Replay {
         void take(long offset, ApiMessage message);
         void passed(long offset);
     }
 
-    /** Tell of the records up to an offset in the order in which they take effect: a transaction's at its end. */
+    /** Report the records up to an offset in the order in which they take effect: a transaction's at its end. */
     static void inEffect(List batches, long to, Replay replay) {
         List pending = null;
         for (Iterator b = batches.iterator(); b.hasNext(); ) {

@@ -119,20 +119,20 @@ public class KafkaLogs {
             900000, new ProducerStateManagerConfig(2000000000, false), 600000, new LogDirFailureChannel(1),
             Boolean.parseBoolean(fields[4]), Optional.of(Uuid.fromString(fields[3])));
         Iterator steps = ((List) Answers.JSON.readValue(fields[7], List.class)).iterator();
-        List told = new ArrayList();
+        List answers = new ArrayList();
         while (steps.hasNext()) {
             List step = (List) steps.next();
             if (step.get(0).equals("lead")) {
-                told.add(lead(log, step));
+                answers.add(lead(log, step));
             } else if (step.get(0).equals("clean")) {
-                told.add(clean(log, step));
+                answers.add(clean(log, step));
             } else {
                 take(log, step);
             }
         }
         log.updateHighWatermark(log.logEndOffset());
         Map seen = seen(log);
-        seen.put("told", told);
+        seen.put("answers", answers);
         log.flush(true);
         settle();
         log.close();
@@ -144,18 +144,18 @@ public class KafkaLogs {
         Managed managed = new Managed(new File(fields[1]), new LogConfig((Map) Answers.JSON.readValue(fields[2], Map.class)),
             Optional.of(Uuid.fromString(fields[3])));
         Iterator steps = ((List) Answers.JSON.readValue(fields[4], List.class)).iterator();
-        List told = new ArrayList();
+        List answers = new ArrayList();
         while (steps.hasNext()) {
             List step = (List) steps.next();
             if (step.get(0).equals("clean")) {
-                told.add(clean(managed.log, step));
+                answers.add(clean(managed.log, step));
             } else {
                 managed.take(step);
             }
         }
         managed.log.updateHighWatermark(managed.log.logEndOffset());
         Map seen = seen(managed.log);
-        seen.put("told", told);
+        seen.put("answers", answers);
         managed.end(true);
         return seen;
     }
@@ -256,10 +256,10 @@ public class KafkaLogs {
         step.add(Integer.valueOf(fields[5]));
         long wall = System.nanoTime();
         long cpu = CPU.getCurrentThreadCpuTime();
-        Object told = clean(log, step);
+        Object cleaned = clean(log, step);
         Map answer = new LinkedHashMap();
         answer.put("took", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));
-        answer.put("told", told);
+        answer.put("cleaned", cleaned);
         answer.put("left", Long.valueOf(log.size()));
         settle();
         log.close();
@@ -279,7 +279,7 @@ public class KafkaLogs {
         byte[] data = java.nio.file.Files.readAllBytes(new File(fields[3]).toPath());
         int chunk = Integer.parseInt(fields[4]);
         UnifiedLog log = open(folder, fields[2]);
-        Map told = new LinkedHashMap();
+        Map times = new LinkedHashMap();
         long wall = System.nanoTime();
         long cpu = CPU.getCurrentThreadCpuTime();
         for (int from = 0; from < data.length; from += chunk) {
@@ -287,7 +287,7 @@ public class KafkaLogs {
             log.appendAsFollower(MemoryRecords.readableRecords(fetched), 0);
         }
         log.flush(true);
-        told.put("append", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));
+        times.put("append", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));
         long end = log.logEndOffset();
         settle();
         log.close();
@@ -300,12 +300,12 @@ public class KafkaLogs {
         wall = System.nanoTime();
         cpu = CPU.getCurrentThreadCpuTime();
         log = open(folder, fields[2]);
-        told.put("recover", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));
+        times.put("recover", list(System.nanoTime() - wall, CPU.getCurrentThreadCpuTime() - cpu));
         if (log.logEndOffset() != end) {
             throw new IllegalStateException("recovered to " + log.logEndOffset() + ", not to " + end);
         }
         log.close();
-        return told;
+        return times;
     }
 
     /** Waits for what the log has given the scheduler's one thread: flushes, which need it open, and files. */
@@ -358,10 +358,10 @@ public class KafkaLogs {
                 });
             long end = ((Long) ((Map.Entry) cleaner.clean(dirty)).getKey()).longValue();
             manager.doneCleaning(log.topicPartition(), log.parentDirFile(), end);
-            List told = list(dirty.firstDirtyOffset(), dirty.firstUncleanableOffset());
-            told.addAll(list(dirty.cleanBytes(), dirty.cleanableBytes()));
-            told.add(Long.valueOf(end));
-            return told;
+            List cleaned = list(dirty.firstDirtyOffset(), dirty.firstUncleanableOffset());
+            cleaned.addAll(list(dirty.cleanBytes(), dirty.cleanableBytes()));
+            cleaned.add(Long.valueOf(end));
+            return cleaned;
         } finally {
             manager.removeMetrics();
         }

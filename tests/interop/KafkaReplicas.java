@@ -200,7 +200,7 @@ public class KafkaReplicas {
         }
     }
 
-    /** A controller that answers when it is told to. */
+    /** A controller that answers when a step asks it to. */
     static class Controller implements AlterPartitionManager {
         final List proposals = new ArrayList();
         final List answers = new ArrayList();

@@ -20,14 +20,16 @@ class KafkaAdmin:
 
     def read(self) -> set[tuple[str, ...]]:
         """Quotas, SCRAM credentials, features, configs of groups and of client metrics; each of them as a row."""
-        told = self._jvm.ask("read")
+        answer = self._jvm.ask("read")
         found = {
             ("quota", json.dumps(entity, sort_keys=True), key, str(value))
-            for entity, quotas in told["quotas"]
+            for entity, quotas in answer["quotas"]
             for key, value in quotas.items()
         }
         return found | {
-            (part, name, str(value)) for part in ("scram", "features", "configs") for name, value in told[part].items()
+            (part, name, str(value))
+            for part in ("scram", "features", "configs")
+            for name, value in answer[part].items()
         }
 
     def set_quota(self, entity: Mapping[str, str | None], key: str, value: float | None) -> None:

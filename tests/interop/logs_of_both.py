@@ -41,10 +41,10 @@ def kafka_log(
     partition = folder / "foo-0"
     partition.mkdir(parents=True, exist_ok=True)
     clean, ends = str(stored.clean).lower(), (stored.recovery_point, stored.log_start_offset)
-    told = kafka.ask("run", partition, json.dumps(kafka_configs(configs)), FOO, clean, *ends, json.dumps(steps))
-    if told["start"]:  # Kafka does not look for it again when the start moves, or the log is cut then
-        del told["stable"]
-    return told
+    answer = kafka.ask("run", partition, json.dumps(kafka_configs(configs)), FOO, clean, *ends, json.dumps(steps))
+    if answer["start"]:  # Kafka does not look for it again when the start moves, or the log is cut then
+        del answer["stable"]
+    return answer
 
 
 def kafka_configs(configs: dict[str, str]) -> dict[str, str]:
@@ -68,7 +68,7 @@ def our_log(
             case _:
                 take(log, name, *arguments)
     log.update_high_watermark(log.log_end_offset)
-    found = seen(log) | {"told": answers}
+    found = seen(log) | {"answers": answers}
     log.flush()
     log.close()
     return found
@@ -121,7 +121,7 @@ def led(log: DiskPartitionLog, data: str, epoch: int) -> int | str:
 
 
 def seen(log: DiskPartitionLog) -> dict[str, Any]:
-    told = {
+    found = {
         "start": log.log_start_offset,
         "end": log.log_end_offset,
         "stable": log.last_stable_offset,
@@ -136,9 +136,9 @@ def seen(log: DiskPartitionLog) -> dict[str, Any]:
         },
         "segments": [segment_seen(segment) for segment in log.segments],
     }  # fmt: skip
-    if told["start"]:
-        del told["stable"]
-    return told
+    if found["start"]:
+        del found["stable"]
+    return found
 
 
 def segment_seen(segment: LogSegment) -> dict[str, Any]:

@@ -27,20 +27,20 @@ def kafka_manager(
     kafka: KafkaClasses, directory: Path, steps: list[list[object]], configs: dict[str, str]
 ) -> dict[str, Any]:
     """What the log of Kafka's manager is after the steps; it is closed then."""
-    told = kafka.ask("manage", directory, json.dumps(kafka_configs(configs)), FOO, json.dumps(steps))
-    if told["start"]:  # as in `kafka_log`
-        del told["stable"]
-    return told
+    answer = kafka.ask("manage", directory, json.dumps(kafka_configs(configs)), FOO, json.dumps(steps))
+    if answer["start"]:  # as in `kafka_log`
+        del answer["stable"]
+    return answer
 
 
 def our_manager(directory: Path, steps: list[list[Any]], configs: dict[str, str]) -> dict[str, Any]:
     """The same of ours."""
     with without_logs():
         managed = _Managed(directory, LogConfig().overridden(configs))
-        answers = [told for step in steps if (told := managed.take(*step)) is not None]
+        answers = [answer for step in steps if (answer := managed.take(*step)) is not None]
         log = managed.log
         log.update_high_watermark(log.log_end_offset)
-        found = seen(log) | {"told": answers}
+        found = seen(log) | {"answers": answers}
         managed.manager.shutdown(-1)
     return found
 

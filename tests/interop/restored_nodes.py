@@ -17,7 +17,7 @@ from tests.kafka_node import METADATA_LOG, KafkaNode
 _TAKES_AT_MOST = 300.0  # seconds, on a busy machine
 
 Record = tuple[int, int | None, bytes]
-"""Partition, offset, value. Of a record that was acknowledged as one sent before, the producer is told no offset."""
+"""Partition, offset, value. Of a record that was acknowledged as one sent before, the producer gets no offset."""
 
 
 def produced(bootstrap: str, topic: str, values: Iterable[bytes], partitions: int = 1) -> list[Record]:

@@ -78,10 +78,10 @@ class Ours:
             self.answer(step)
         else:
             for number in step["partitions"]:
-                told = f"{step['id']}/{number}"
+                name = f"{step['id']}/{number}"
                 directory = Uuid(step["directory"].to_bytes(16, "big"))
                 self.manager.handle_assignment(
-                    TopicIdPartition(FOO, tp(number)), directory, "test", lambda told=told: self.accepted.append(told)
+                    TopicIdPartition(FOO, tp(number)), directory, "test", lambda name=name: self.accepted.append(name)
                 )
         while self.timers and self.timers[0][0] <= self.now:
             heapq.heappop(self.timers)[2]()

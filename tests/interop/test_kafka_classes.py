@@ -119,7 +119,7 @@ def test_any_log_means_to_each_broker_what_kafka_says(
         assert ours == kafka_local_changes([segment], broker=broker, start=start, end=end)
 
 
-def test_what_kafka_throws_is_told(tmp_path: Path) -> None:
+def test_what_kafka_throws_is_raised(tmp_path: Path) -> None:
     (tmp_path / "no.checkpoint").write_bytes(b"not a snapshot at all, and not even as long as a batch header is")
     with pytest.raises(KafkaClassesError, match="Exception"):
         kafka_image_of_checkpoint(tmp_path / "no.checkpoint", end_offset=5, epoch=1)

@@ -155,8 +155,8 @@ def test_kafkas_cleaner_and_ours_leave_the_same_files(
 ) -> None:
     ours, theirs = tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("theirs")
     written(script := KeyedScript(), steps)
-    told = our_log(ours, script.steps, configs=configs)
-    assert told == kafka_log(kafka, theirs, script.steps, configs=configs)
+    state = our_log(ours, script.steps, configs=configs)
+    assert state == kafka_log(kafka, theirs, script.steps, configs=configs)
     assert content(ours) == content(theirs)
 
 
@@ -170,8 +170,8 @@ def test_after_restarts_the_same_segments_can_be_cleaned_and_the_same_files_are_
 ) -> None:
     ours, theirs = tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("theirs")
     written(script := ManagedScript(), steps)
-    told = our_manager(ours, script.steps, configs)
-    assert told == kafka_manager(kafka, theirs, script.steps, configs)
+    state = our_manager(ours, script.steps, configs)
+    assert state == kafka_manager(kafka, theirs, script.steps, configs)
     assert with_entries(content(ours)) == with_entries(content(theirs))
     for checkpoint in (CLEANED_TO, RECOVERY_POINTS, LOG_STARTS):
         assert rows(ours / checkpoint) == rows(theirs / checkpoint)

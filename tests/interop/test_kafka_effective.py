@@ -84,7 +84,7 @@ def described(node: KafkaNode, kind: int, name: str) -> dict[str, Any]:
         )  # fmt: skip
 
     (address,) = parse_addresses(node.bootstrap)
-    with connector_of(None, tell=print)(address) as client:
+    with connector_of(None, warn=print)(address) as client:
         (result,) = client.ask("describe_configs", range(4, 5), request).results
     assert result.error_code == 0, result.error_message
     return {

@@ -30,10 +30,10 @@ def test_each_delta_means_to_each_broker_what_kafka_says(tmp_path: Path) -> None
         for broker in (1, 2, 3, 4):
             rows = [row for row in by_offset[offset] if row["broker"] == broker]
             kafka = kafka_local_changes(segments, broker=broker, start=before[offset], end=offset)
-            assert told(rows, "delete") == set(kafka["deletes"])
-            assert told(rows, "leader_elected") == set(kafka["electedLeaders"])
-            assert told(rows, "leader", "leader_elected") == set(kafka["leaders"])
-            assert told(rows, "follower") == set(kafka["followers"])
+            assert changed_partitions(rows, "delete") == set(kafka["deletes"])
+            assert changed_partitions(rows, "leader_elected") == set(kafka["electedLeaders"])
+            assert changed_partitions(rows, "leader", "leader_elected") == set(kafka["leaders"])
+            assert changed_partitions(rows, "follower") == set(kafka["followers"])
             directories = {f"{r['topic_id']}:{r['topic']}-{r['partition']}": r["directory"] for r in rows}
             assert {key: value for key, value in directories.items() if value} == kafka["directoryIds"]
             for row in rows:
@@ -46,5 +46,5 @@ def test_each_delta_means_to_each_broker_what_kafka_says(tmp_path: Path) -> None
                     assert info["partition"]["leader"] == row["leader"]
 
 
-def told(rows: list[dict[str, Any]], *changes: str) -> set[str]:
+def changed_partitions(rows: list[dict[str, Any]], *changes: str) -> set[str]:
     return {f"{row['topic']}-{row['partition']}" for row in rows if row["change"] in changes}

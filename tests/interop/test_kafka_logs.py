@@ -144,16 +144,16 @@ SENT = [["lead", base64.b64encode(batch(b"x", producer=7, sequence=number)).deco
 def test_a_batch_that_is_repeated_after_a_restart_is_known_here_and_out_of_order_for_kafka(
     kafka: KafkaClasses, ended: str, tmp_path: Path
 ) -> None:
-    """On purpose: a producer that is told so writes its records again, in a new epoch."""
+    """On purpose: a producer that gets this error writes its records again, in a new epoch."""
     steps, again, unknown = SENT[:6], SENT[1:6], ["OutOfOrderSequenceException"]
     configs = CONFIGS | {"segment.bytes": "150"}  # two batches in each, and so a snapshot behind each second one
     for log, known in ((our_log, [1, 2, 3, 4, 5]), (partial(kafka_log, kafka), [*unknown * 4, 5])):
         folder = tmp_path / str(known[0])
         if ended == "truncated":
-            assert log(folder, [*SENT, ["cut", 6], *again], configs=configs)["told"] == [*range(7), *known]
+            assert log(folder, [*SENT, ["cut", 6], *again], configs=configs)["answers"] == [*range(7), *known]
             continue
-        assert log(folder, steps, configs=configs)["told"] == [*range(6)]
+        assert log(folder, steps, configs=configs)["answers"] == [*range(6)]
         if ended == "killed":
             (folder / "foo-0" / f"{6:020d}.snapshot").unlink()
         stored = StoredState(clean=ended == "in order", recovery_point=0 if ended == "killed" else 6)
-        assert log(folder, again, stored, configs)["told"] == known
+        assert log(folder, again, stored, configs)["answers"] == known

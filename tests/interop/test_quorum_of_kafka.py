@@ -22,7 +22,7 @@ from tests.waiting import PATIENCE
 pytestmark = pytest.mark.spark
 
 
-def told_of(*nodes: KafkaNode) -> QuorumReport:
+def quorum_of(*nodes: KafkaNode) -> QuorumReport:
     return describe_quorum([node.metadata_directory for node in nodes])
 
 
@@ -49,15 +49,15 @@ def test_a_voter_that_lags_behind_is_not_elected_by_who_does_not(tmp_path: Path)
         leader = nodes[stood(nodes[1]).leader_id or 1]
         ahead, late = (node for node in nodes.values() if node is not leader)
         late.kill()
-        behind = told_of(late).furthest.end_offset
-        await_that(lambda: told_of(ahead).furthest.end_offset > behind + 2)  # an idle leader writes no-ops
+        behind = quorum_of(late).furthest.end_offset
+        await_that(lambda: quorum_of(ahead).furthest.end_offset > behind + 2)  # an idle leader writes no-ops
         leader.kill()
         ahead.kill()
 
-        report = told_of(leader, ahead, late)
+        report = quorum_of(leader, ahead, late)
         assert (len(report.voters), report.needed, report.has_all_committed) == (3, 2, True)
         assert late.node_id not in report.electable
-        assert told_of(ahead, late).electable == (ahead.node_id,)
+        assert quorum_of(ahead, late).electable == (ahead.node_id,)
 
         before = stood(ahead).leader_epoch
         ahead.launch()
@@ -108,7 +108,7 @@ def test_controllers_that_lost_their_disks_write_a_second_history(tmp_path: Path
             nodes[id_].format()
             nodes[id_].launch()
         await_that(lambda: all(stood(nodes[id_]).leader_id is not None for id_ in (2, 3)))
-        await_that(lambda: told_of(nodes[2]).furthest.end_offset > 5)
+        await_that(lambda: quorum_of(nodes[2]).furthest.end_offset > 5)
         for id_ in (2, 3):
             nodes[id_].kill()
 

@@ -173,29 +173,29 @@ class History:
         self._admin.set_config(kind, name, key, self._random.choice(values))
 
     def reading(self) -> set[tuple[Any, ...]]:
-        """All that the clients tell: topics with their replicas, dynamic configs, ACLs, quotas, users, features."""
+        """All that the clients read: topics with their replicas, dynamic configs, ACLs, quotas, users, features."""
         topics = self._topics()
-        told: set[tuple[Any, ...]] = {*self._admin.read()}
+        rows: set[tuple[Any, ...]] = {*self._admin.read()}
         for name, topic in topics.items():
             replicas = tuple(tuple(topic.partitions[number].replicas) for number in sorted(topic.partitions))
-            told.add(("topic", name, replicas))
+            rows.add(("topic", name, replicas))
         asked = [[ck.ConfigResource(ck.ResourceType.TOPIC, name) for name in topics]]
         asked += [[ck.ConfigResource(ck.ResourceType.BROKER, str(broker))] for broker in self._brokers]
         futures = [one for resources in asked if resources for one in self._client.describe_configs(resources).items()]
         for resource, future in futures:
             for entry in future.result(timeout=120).values():
                 if entry.source == _DYNAMIC[resource.restype]:
-                    told.add(("config", resource.restype.name, resource.name, entry.name, entry.value))
+                    rows.add(("config", resource.restype.name, resource.name, entry.name, entry.value))
         any_ = ck.AclBindingFilter(
             ck.ResourceType.ANY, None, ck.ResourcePatternType.ANY, None, None, ck.AclOperation.ANY,
             ck.AclPermissionType.ANY,
         )  # fmt: skip
         for rule in self._client.describe_acls(any_).result(timeout=120):
-            told.add(("acl", rule.principal, rule.operation.name, rule.permission_type.name, rule.name))
-        return told
+            rows.add(("acl", rule.principal, rule.operation.name, rule.permission_type.name, rule.name))
+        return rows
 
     def reads(self, wanted: set[tuple[Any, ...]], partial: set[str]) -> bool:
-        """Whether the client tells this, but for topics that are partial; reassignments take their time."""
+        """Whether the clients read this, but for topics that are partial; reassignments take their time."""
         with suppress(KafkaException, KafkaClassesError):
             return without_partial(self.reading(), partial) == wanted
         return False
@@ -218,8 +218,8 @@ def settled(history: History) -> set[tuple[Any, ...]]:
         time.sleep(0.3)
 
 
-def without_partial(told: set[tuple[Any, ...]], partial: set[str]) -> set[tuple[Any, ...]]:
-    return {one for one in told if f"{one[0]}/{one[1]}" not in partial}
+def without_partial(rows: set[tuple[Any, ...]], partial: set[str]) -> set[tuple[Any, ...]]:
+    return {one for one in rows if f"{one[0]}/{one[1]}" not in partial}
 
 
 @contextmanager
@@ -245,10 +245,10 @@ def test_a_random_history_is_undone_to_random_moments(tmp_path: Path, started: C
         for at in range(CHANGES):
             history.change()
             if at % max(1, CHANGES // (2 * MOMENTS)) == 0:
-                told = settled(history)
-                moments.append((kraftlake.open(quorum).end_offset - 1, told))
+                reading = settled(history)
+                moments.append((kraftlake.open(quorum).end_offset - 1, reading))
         random.Random(seed).shuffle(moments)
-        for number, (then, told) in at_least_one(enumerate(moments[:MOMENTS])):
+        for number, (then, reading) in at_least_one(enumerate(moments[:MOMENTS])):
             source = kraftlake.open(quorum)
             plan = source.plan_undo(then, assignments=True)
             on = node.bootstrap if number % 2 else quorum
@@ -256,7 +256,7 @@ def test_a_random_history_is_undone_to_random_moments(tmp_path: Path, started: C
             excused = {step.path for step in plan.steps if step.action is Action.NONE}
             unexcused = [one.change.describe() for one in found.left.changes if one.path not in excused]
             assert unexcused == [], f"seed {seed}, moment {number}"
-            wanted = without_partial(told, excused)
+            wanted = without_partial(reading, excused)
             await_reading(history, wanted, excused, f"seed {seed}, moment {number}")
             taken.update((step.action, step.subject.get("type")) for step in plan.steps)
         assert {action for action, _ in taken} >= EXPECTED, f"seed {seed}"
@@ -285,7 +285,7 @@ def test_a_leader_that_is_killed_in_the_middle_is_followed_by_another(tmp_path: 
 
         found = apply_plan(
             plan, source, addresses, journal=tmp_path / "journal", pace=Pace(rate=1000, patience=120),
-            classes=[*StepClass], tell=kill_the_leader,
+            classes=[*StepClass], on_step=kill_the_leader,
         )  # fmt: skip
         assert {one.outcome for one in found.steps} == {"applied"}
         assert found.left.is_empty()

@@ -23,7 +23,7 @@ from kraftlake.protocol.describe import OtherClusterError
 from kraftlake.runtime.errors import UsageError
 from tests.at_least_one import at_least_one
 from tests.cli.running import run
-from tests.diagnosis.undo.test_tool_commands import told_by_script
+from tests.diagnosis.undo.test_tool_commands import calls_by_script
 from tests.docs.undo_page import PAGE, SHOWN, printed_on, timeless
 from tests.interop.kafka_tools import KafkaTools
 from tests.interop.undone_nodes import (
@@ -201,7 +201,7 @@ def test_another_tool_that_keeps_its_own_state_is_found_by_reading_back(
     )
 
 
-def test_what_the_cluster_refuses_is_told_before_anything_is_changed(node: KafkaNode, tmp_path: Path) -> None:
+def test_what_the_cluster_refuses_is_reported_before_anything_is_changed(node: KafkaNode, tmp_path: Path) -> None:
     clean(node)
     client = node.admin
     done(client.create_topics([NewTopic("orders", 1, 1, config={"retention.ms": "600000"})]))
@@ -276,7 +276,7 @@ def test_the_commands_of_recreate_make_an_equal_cluster_by_kafkas_tools(node: Ka
         set_by_tools(node, tools, added=False)
         set_configs(node.admin, ck.ResourceType.BROKER, "1", log_retention_ms=None)
         script = run("recreate", node.controller, "--at", then, "--as", "commands").stdout
-        for at, command in at_least_one(enumerate(told_by_script(tmp_path, script, node.bootstrap))):
+        for at, command in at_least_one(enumerate(calls_by_script(tmp_path, script, node.bootstrap))):
             given = tmp_path / f"input-{at}"
             given.write_text(command["input"] or "")
             words = [str(given) if word == "/dev/stdin" else word for word in command["words"]]

@@ -1,4 +1,4 @@
-"""What-if foretells what a real cluster does when a broker is killed or stopped, and when partitions are reassigned."""
+"""What-if predicts what a real cluster does when a broker is killed or stopped, and when partitions are reassigned."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def test_what_if_says_what_a_real_cluster_does(tmp_path: Path) -> None:
         cluster.await_image(lambda image: len(states(image)) == 12, "the topics are there")
 
         # a broker is killed: its session ends
-        foretold = cluster.what_if("lose-broker 2", "restart 2", "catch-up")
-        lost, back, _ = (one.stages[-1].standing for one in foretold.steps)
+        predicted = cluster.what_if("lose-broker 2", "restart 2", "catch-up")
+        lost, back, _ = (one.stages[-1].standing for one in predicted.steps)
         only_lost = cluster.what_if("lose-broker 2")
         nodes[2].kill()
         after = cluster.await_fenced(2, fenced=True)
@@ -125,12 +125,12 @@ def test_what_if_says_what_a_real_cluster_does(tmp_path: Path) -> None:
         nodes[2].start()
         cluster.await_fenced(2, fenced=False)
         assert back.offline == ()
-        expected = states(foretold.image)
+        expected = states(predicted.image)
         cluster.await_image(lambda image: states(image) == expected, f"{expected}")
 
         # another one is stopped in order
-        foretold = cluster.what_if("restart 3", "catch-up")
-        stopped = foretold.steps[0].stages[0].standing
+        predicted = cluster.what_if("restart 3", "catch-up")
+        stopped = predicted.steps[0].stages[0].standing
         nodes[3].stop()
         after = cluster.await_fenced(3, fenced=True)
         assert after.cluster.brokers[3].in_controlled_shutdown
@@ -138,7 +138,7 @@ def test_what_if_says_what_a_real_cluster_does(tmp_path: Path) -> None:
         assert stopped.offline == tuple(sorted(name for name, (leader, *_) in states(after).items() if leader < 0))
         nodes[3].start()
         cluster.await_fenced(3, fenced=False)
-        expected = states(foretold.image)
+        expected = states(predicted.image)
         cluster.await_image(lambda image: states(image) == expected, f"{expected}")
 
         # partitions are reassigned, some of them to a broker that is away: those wait for it
@@ -149,7 +149,7 @@ def test_what_if_says_what_a_real_cluster_does(tmp_path: Path) -> None:
             ("three", 2): (3, 1),
         }  # fmt: skip
         file = written(tmp_path / "away.json", moves)
-        begun, foretold = (
+        begun, predicted = (
             cluster.what_if(f"reassign {file}"),
             cluster.what_if(f"reassign {file}", "restart 2", "catch-up"),
         )
@@ -158,7 +158,7 @@ def test_what_if_says_what_a_real_cluster_does(tmp_path: Path) -> None:
         after = cluster.await_image(lambda image: image.topics != before.topics, "they are reassigned")
         assert after.topics == begun.image.topics
         nodes[2].start()
-        expected = states(foretold.image)
+        expected = states(predicted.image)
         assert expected["alone-0"] == (2, {2}, set(), (2,), (), ())
         cluster.await_image(lambda image: states(image) == expected, f"{expected}")
 
@@ -170,7 +170,7 @@ def test_what_if_says_what_a_real_cluster_does(tmp_path: Path) -> None:
             ("three", 1): (1, 2),
             ("unclean", 1): (3,),
         }
-        foretold = cluster.what_if(f"reassign {written(tmp_path / 'all.json', moves)}", "catch-up")
+        predicted = cluster.what_if(f"reassign {written(tmp_path / 'all.json', moves)}", "catch-up")
         reassign(nodes[1], moves)
-        expected = states(foretold.image)
+        expected = states(predicted.image)
         cluster.await_image(lambda image: states(image) == expected, f"{expected}")

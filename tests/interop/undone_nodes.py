@@ -38,9 +38,9 @@ class LakeCluster:
 def cluster_on_a_lake(folder: Path, *, brokers: int = 3, controllers: int = 2) -> Iterator[LakeCluster]:
     """A cluster with an authorizer on a lake, of processes."""
     settings = [word for name, value in AUTHORIZED.items() for word in ("--override", f"{name}={value}")]
-    with cluster_up(folder, "--brokers", brokers, "--controllers", controllers, *settings) as told:
-        client = AdminClient({"bootstrap.servers": told["bootstrap"], "log_level": 2})
-        yield LakeCluster(told["bootstrap"], told["controllers"], client)
+    with cluster_up(folder, "--brokers", brokers, "--controllers", controllers, *settings) as cluster:
+        client = AdminClient({"bootstrap.servers": cluster["bootstrap"], "log_level": 2})
+        yield LakeCluster(cluster["bootstrap"], cluster["controllers"], client)
 
 
 def done(futures: dict[Any, Any]) -> None:

@@ -1,6 +1,6 @@
 """A process that appends to a lake until it kills itself with SIGKILL, or until it has won its share of a race.
 
-Each line on its stdout is an append that it was told is durable: `base end`. Run with `-m` and the arguments
+Each line on its stdout is an append that was acknowledged as durable: `base end`. Run with `-m` and the arguments
 `die LAKE` (for each line on stdin, a seed, it forks such a process and says `dead SIGNAL` after it; `reign LAKE` does
 so with a claimant of epochs, `usurp LAKE NODE` with one that claims and is fenced again and again), or, beginning at a
 line on stdin, `race LAKE NAME APPENDS`, `lead LAKE NODE CLAIMS`, `create LAKE NAME ATTEMPTS`.
@@ -93,7 +93,7 @@ class DeadlyAtCommitDisk(DeadlyDisk):
 
 
 def batches_at(offset: int) -> list[RecordBatch]:
-    """What whoever writes at an offset writes there: one to three batches, told by the offset alone."""
+    """What whoever writes at an offset writes there: one to three batches, determined by the offset alone."""
     chance = random.Random(offset)
     batches: list[RecordBatch] = []
     for _ in range(chance.randint(1, 3)):

@@ -1,7 +1,7 @@
 """A process that appends no-ops to a lake as fast as it can until its stdin ends: `-m tests.metadata_log.live_writer`.
 
 Its arguments are LAKE and how many appends lie between two rounds of upkeep, 0 for none. Each line on its stdout is
-the last link of the chain that it was told is durable, one at the start and one each hundred appends.
+the last link of the chain that was acknowledged as durable, one at the start and one each hundred appends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches for the tests of the log: real records whose content tells their offset."""
+"""Batches for the tests of the log: real records whose content shows their offset."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ class Handler(S3Handler):
             return
         self._check_query("DeleteObjects", {"delete"})
         asked = ET.fromstring(self._read_body())
-        told = ET.Element("DeleteResult", xmlns=S3_NAMESPACE)
+        result = ET.Element("DeleteResult", xmlns=S3_NAMESPACE)
         for name in asked.iterfind("{*}Object/{*}Key"):
             assert name.text is not None
             self._object_path(bucket, name.text).unlink(missing_ok=True)
-            ET.SubElement(ET.SubElement(told, "Deleted"), "Key").text = name.text
-        self._send_xml(told)
+            ET.SubElement(ET.SubElement(result, "Deleted"), "Key").text = name.text
+        self._send_xml(result)
 
     def _write_object(self, bucket: str, key: str, write: Any) -> str:
         if bucket.startswith("careless"):

@@ -200,7 +200,7 @@ def check_reigns(lake: Path, events: list[tuple[str, str]]) -> int:
     assert not [event for event in events if event[1] == "unfenced"]
     leader, epoch, offset = -1, 0, 0
     acknowledged = {int(base): int(of) for base, of in events if of.isdecimal()}
-    assert len(acknowledged) == sum(of.isdecimal() for _, of in events), "two were told that they wrote one offset"
+    assert len(acknowledged) == sum(of.isdecimal() for _, of in events), "two appends at one offset were acknowledged"
     for batch in MetadataLog.open(lake).batches():
         assert batch.base_offset == offset
         offset = batch.last_offset + 1

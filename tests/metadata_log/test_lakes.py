@@ -61,20 +61,20 @@ def test_a_place_names_itself_what_is_in_it_or_what_matches(
 
 
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("place", "message"),
     [
         ("as/*", "No lake matches .*/as/\\*: `kraftlake import SOURCE LAKE` makes a lake"),
         ("eu/a/*", "No lake matches"),
         ("nowhere", "There is no lake at .*/nowhere;"),
     ],
 )
-def test_a_place_without_a_lake_is_one_sentence(root: str, place: str, told: str) -> None:
-    with pytest.raises(LakeError, match=told):
+def test_a_place_without_a_lake_is_one_sentence(root: str, place: str, message: str) -> None:
+    with pytest.raises(LakeError, match=message):
         lakes_at(f"{root}/{place}")
     assert names_many(f"{root}/{place}") == ("*" in place)
 
 
-def test_a_folder_without_a_lake_and_one_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_lake_and_one_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match=f"^{tmp_path} is an empty folder: `kraftlake import SOURCE LAKE` makes"):
         lakes_at(tmp_path)
     (tmp_path / "file").touch()

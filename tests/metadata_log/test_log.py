@@ -265,7 +265,7 @@ def test_another_handle_goes_on_apart_from_the_first(tmp_path: Path) -> None:
     assert (log.rows().num_rows, other.rows().num_rows) == (4, 3)
 
 
-def test_of_two_writers_one_appends_and_the_other_is_told(tmp_path: Path) -> None:
+def test_of_two_writers_one_appends_and_the_other_is_refused(tmp_path: Path) -> None:
     first = new_log(tmp_path / "lake")
     second = MetadataLog.open(tmp_path / "lake")
     first.append([data_batch(0, who="-first")])

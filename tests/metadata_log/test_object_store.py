@@ -69,8 +69,8 @@ class Unreliable(ObjectStoreDisk):
 def test_a_store_that_overwrites_is_refused_before_the_first_record(server: dict[str, str], lake: str) -> None:
     place = f"s3://{CARELESS}/lake"
     store = ObjectPath.parse(place).store
-    told = fault("import", DIRECTORY, place)
-    assert told.startswith(f"The object store of {place}/log/_delta_log overwrites an object")
+    message = fault("import", DIRECTORY, place)
+    assert message.startswith(f"The object store of {place}/log/_delta_log overwrites an object")
     assert [entry["path"] for chunk in obstore.list(store) for entry in chunk] == []
     MetadataLog.create(lake, "cluster", role="controlled")
     for path in ObjectPath.parse(lake).walk():
@@ -311,7 +311,7 @@ def test_a_new_lake_needs_a_prefix_that_holds_nothing(lake: str) -> None:
         MetadataLog.create(place)
 
 
-def test_what_is_no_lake_is_told(server: dict[str, str]) -> None:
+def test_what_is_no_lake_is_refused(server: dict[str, str]) -> None:
     with pytest.raises(LakeError, match=f"There is no lake at s3://{BUCKET}/nothing"):
         MetadataLog.open(f"s3://{BUCKET}/nothing")
     with pytest.raises(LakeError, match=r"can't be read: the object store answers: .*404 Not Found"):

@@ -111,7 +111,7 @@ READS: Final[dict[str, Callable[[Path], Any]]] = {
 def test_each_refused_look_is_a_sentence(lake: Path, disk: RefusingDisk, reads: str) -> None:
     kept, *others = disk.each(lake.parent, lambda: READS[reads](lake))
     assert others
-    assert [told for told in others if told != kept and "Input/output error" not in told] == []
+    assert [outcome for outcome in others if outcome != kept and "Input/output error" not in outcome] == []
     assert set(others) - {kept}
 
 
@@ -145,8 +145,8 @@ def test_after_a_refused_look_the_same_again_makes_the_same(
         WRITES[writes](folder / "lake")
 
     kept = None
-    for told in at_least_one(disk.each(folder, write, 100 if LONG else 4)):
-        assert told == "None" or "Input/output error" in told
+    for outcome in at_least_one(disk.each(folder, write, 100 if LONG else 4)):
+        assert outcome == "None" or "Input/output error" in outcome
         WRITES[writes](folder / "lake")
         update_by_job("all", folder / "lake")
         rows = _row_counts(folder / "lake")

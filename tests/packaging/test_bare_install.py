@@ -130,9 +130,9 @@ def test_a_function_that_needs_an_extra_names_it(bare: Install) -> None:
     names = ("spark_session", "KraftDataSource", "ReplayListener")
     done = bare.run("-c", ASKS_FOR_FUNCTIONS, *names)
     assert (done.returncode, done.stderr) == (0, "")
-    told = done.stdout.splitlines()
-    assert len(told) == len(names)
-    for name, line in zip(names, told, strict=True):
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(names)
+    for name, line in zip(names, lines, strict=True):
         assert re.search(r"^EnvironmentFaultError: .* pip install 'kraftlake\[spark\]'$", line), name
 
 

@@ -154,8 +154,8 @@ def test_systemd_takes_each_unit_as_it_is(tmp_path: Path) -> None:
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=60, check=False
     )
-    told = [line for line in done.stderr.splitlines() if "kraftlake-" in line]
-    assert (done.returncode, told) == (0, []), done.stderr
+    warnings = [line for line in done.stderr.splitlines() if "kraftlake-" in line]
+    assert (done.returncode, warnings) == (0, []), done.stderr
 
 
 def test_what_the_followers_of_compose_read_is_a_sound_file(tmp_path: Path) -> None:

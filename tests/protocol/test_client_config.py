@@ -84,7 +84,7 @@ def test_an_empty_algorithm_turns_the_check_of_host_names_off_with_a_warning() -
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"security.protocol": "TLS"}, "is 'TLS': PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL is known"),
         (LOGIN | {"sasl.mechanism": ""}, r"is GSSAPI \(Kerberos\), Kafka's default; kraftlake speaks PLAIN, "),
@@ -114,20 +114,20 @@ def test_an_empty_algorithm_turns_the_check_of_host_names_off_with_a_warning() -
         ({"config.providers": "file"}, "config.providers is not supported: write the values themselves"),
     ],
 )  # fmt: skip
-def test_the_error_names_the_file_and_the_key_and_no_secret(values: dict[str, str], told: str) -> None:
-    with pytest.raises(UsageError, match=rf"^client\.properties: .*{told}") as caught:
+def test_the_error_names_the_file_and_the_key_and_no_secret(values: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=rf"^client\.properties: .*{message}") as caught:
         parse_client_config(values, "client.properties")
     assert "the-secret" not in str(caught.value)
 
 
 def test_the_error_names_a_file_that_is_none_of_properties(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
-    for content, told in (
+    for content, message in (
         (b"a=\\u1", rf"^{file} is no properties file: \\u is not followed by four hexadecimal digits\.$"),
         (b"x" * 2_000_000, rf"^{file} is larger than 1,048,576 bytes: is it the right file\?"),
     ):
         file.write_bytes(content)
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=message):
             read_client_config(file)
     with pytest.raises(UsageError, match=rf"^{tmp_path} can't be read: Is a directory\.$"):
         read_client_config(tmp_path)

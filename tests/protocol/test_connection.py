@@ -41,7 +41,7 @@ def test_a_frame_is_answered_by_a_frame() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is an HTTP server, no Kafka node"),
         (b"\x15\x03\x03\x00\x02\x02\x46", "wants TLS"),
@@ -52,8 +52,8 @@ def test_a_frame_is_answered_by_a_frame() -> None:
         (b"\0\0\0\x05abc", "closed the connection instead of answering"),
     ],
 )
-def test_the_error_names_an_address_that_is_no_kafka_node(said: bytes, told: str) -> None:
-    with pytest.raises(NodeError, match=rf"^127\.0\.0\.1:\d+ .*{told}"):
+def test_the_error_names_an_address_that_is_no_kafka_node(said: bytes, message: str) -> None:
+    with pytest.raises(NodeError, match=rf"^127\.0\.0\.1:\d+ .*{message}"):
         answer_to_hello(says(said))
 
 

@@ -31,7 +31,7 @@ def test_a_login_module_and_its_options_are_read(text: str, options: dict[str, s
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "does not begin with a login module"),
         (f"{PLAIN}", "does not begin with a login module and the word 'required'"),
@@ -46,8 +46,8 @@ def test_a_login_module_and_its_options_are_read(text: str, options: dict[str, s
         (f"{PLAIN} required; {PLAIN} required;", "something after the semicolon"),
     ],
 )
-def test_the_error_says_what_is_wrong_without_a_value(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told) as caught:
+def test_the_error_says_what_is_wrong_without_a_value(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
         parse_jaas(text)
     assert "secret" not in str(caught.value)
 

@@ -189,17 +189,17 @@ def test_a_login_by_password_is_taken_and_a_wrong_one_is_one_sentence(
 ) -> None:
     assert secured.position("CONTROLLER_SASL", *login(mechanism, user, f"{user}-secret")).leader_id == 1
     for who in (user, "nobody"):
-        told = rf"^127\S+ refuses user '{who}' \({mechanism}\): .*[Ii]nvalid.*; check sasl.jaas.config\.$"
-        with pytest.raises(AuthenticationError, match=told) as caught:
+        message = rf"^127\S+ refuses user '{who}' \({mechanism}\): .*[Ii]nvalid.*; check sasl.jaas.config\.$"
+        with pytest.raises(AuthenticationError, match=message) as caught:
             secured.position("CONTROLLER_SASL", *login(mechanism, who, "not-the-secret"))
         assert "not-the-secret" not in str(caught.value)
 
 
 def test_a_token_is_read_anew_for_each_connection(secured: Secured) -> None:
     file = secured.folder / "token"
-    for content, told in ((token("carol", lasts=-5), "invalid_token"), ("abc", "invalid_token"), ("", "is empty")):
+    for content, message in ((token("carol", lasts=-5), "invalid_token"), ("abc", "invalid_token"), ("", "is empty")):
         file.write_text(content)
-        with pytest.raises(AuthenticationError, match=told):
+        with pytest.raises(AuthenticationError, match=message):
             secured.position("CONTROLLER_SASL", *bearer(file))
     file.write_text(f"{token('carol')}\n")
     assert secured.position("CONTROLLER_SASL", *bearer(file)).leader_id == 1
@@ -221,7 +221,7 @@ def test_a_denied_principal_is_named_with_the_acl_that_it_lacks(secured: Secured
         secured.position("CONTROLLER_SASL", *eve)
 
 
-def test_an_observer_reads_the_log_over_each_listener_and_a_denied_one_is_told_its_acl(secured: Secured) -> None:
+def test_an_observer_reads_the_log_over_each_listener_and_a_denied_one_learns_its_acl(secured: Secured) -> None:
     (secured.folder / "token").write_text(token("carol"))
     file = secured.folder / "observer.properties"
     for listener, lines in (
@@ -246,7 +246,7 @@ def test_an_observer_reads_the_log_over_each_listener_and_a_denied_one_is_told_i
 
 
 @pytest.mark.parametrize(
-    ("listener", "protocol", "told"),
+    ("listener", "protocol", "message"),
     [
         ("CONTROLLER_SSL", "PLAINTEXT", "wants TLS: set security.protocol"),
         ("BOTH", "SASL_PLAINTEXT", "wants TLS: set security.protocol"),
@@ -257,10 +257,10 @@ def test_an_observer_reads_the_log_over_each_listener_and_a_denied_one_is_told_i
     ],
 )
 def test_another_security_protocol_than_the_listeners_is_one_sentence(
-    secured: Secured, listener: str, protocol: str, told: str
+    secured: Secured, listener: str, protocol: str, message: str
 ) -> None:
     lines = [*login("SCRAM-SHA-512", "bob", "bob-secret"), *secured.trusting(protocol)]
-    with pytest.raises(NodeError, match=told):
+    with pytest.raises(NodeError, match=message):
         secured.position(listener, *lines)
 
 

@@ -93,8 +93,8 @@ def test_a_broker_that_waits_for_a_controller_counts_as_a_node_without_a_leader(
 def test_a_node_of_another_cluster_gets_no_further_requests() -> None:
     node = FakeController()
     node.cluster_id = "anotherTestClusterBB"
-    told = f"is a node of cluster anotherTestClusterBB, not of {CLUSTER_ID}"
-    with serving(node) as address, asking(address) as client, pytest.raises(OtherClusterError, match=told):
+    message = f"is a node of cluster anotherTestClusterBB, not of {CLUSTER_ID}"
+    with serving(node) as address, asking(address) as client, pytest.raises(OtherClusterError, match=message):
         client.describe()
     assert issubclass(OtherClusterError, ImportConflictError)
 
@@ -121,25 +121,25 @@ def test_nodes_that_all_refuse_the_client_need_another_configuration() -> None:
     assert not isinstance(caught.value, AuthenticationError), "the node that is away may take it"
 
 
-def test_a_controller_that_asks_for_an_acl_before_it_tells_its_cluster_names_it() -> None:
+def test_a_controller_that_asks_for_an_acl_before_it_describes_its_cluster_names_it() -> None:
     node = FakeController()
     node.cluster_error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    told = r"does not tell its cluster: User:ANONYMOUS needs an ACL for Alter on the cluster \(a broker"
-    with serving(node) as address, asking(address) as client, pytest.raises(NodeError, match=told):
+    message = r"does not tell its cluster: User:ANONYMOUS needs an ACL for Alter on the cluster \(a broker"
+    with serving(node) as address, asking(address) as client, pytest.raises(NodeError, match=message):
         client.describe()
 
 
 @pytest.mark.parametrize(
-    ("versions", "told"),
+    ("versions", "message"),
     [
         ({18: (0, 4), 60: (0, 1)}, r"offers nothing of DescribeQuorum \(API 55\): is it a node of a KRaft cluster"),
         ({18: (0, 4), 55: (7, 9), 60: (0, 1)}, "offers only versions 7 to 9 of DescribeQuorum"),
     ],
 )
-def test_the_error_names_a_node_without_the_api(versions: dict[int, tuple[int, int]], told: str) -> None:
+def test_the_error_names_a_node_without_the_api(versions: dict[int, tuple[int, int]], message: str) -> None:
     node = FakeController()
     node.versions = versions
-    with serving(node) as address, asking(address) as client, pytest.raises(NodeError, match=told):
+    with serving(node) as address, asking(address) as client, pytest.raises(NodeError, match=message):
         client.describe()
 
 

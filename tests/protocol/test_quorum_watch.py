@@ -25,17 +25,17 @@ class Quorum:
 
 
 def test_a_fault_of_the_first_request_is_raised_since_the_address_may_be_wrong() -> None:
-    quorum, told = Quorum(), list[str]()
+    quorum, reported = Quorum(), list[str]()
     quorum.fault = NodeError("nobody is there.")
-    watch = QuorumWatch(quorum.describe, told.append, clock=ManualClock())
+    watch = QuorumWatch(quorum.describe, reported.append, clock=ManualClock())
     with pytest.raises(NodeError, match="nobody is there"):
         watch.position()
-    assert not told
+    assert not reported
 
 
 def test_an_unreachable_quorum_is_reported_once_and_retried_with_longer_pauses() -> None:
-    quorum, told, clock = Quorum(), list[str](), ManualClock()
-    watch = QuorumWatch(quorum.describe, told.append, clock=clock, jitter=lambda: 0.5)
+    quorum, reported, clock = Quorum(), list[str](), ManualClock()
+    watch = QuorumWatch(quorum.describe, reported.append, clock=clock, jitter=lambda: 0.5)
     assert watch.position().high_watermark == 1
     quorum.high_watermark, quorum.fault = 5, NodeError("it went away.")
     asked_at = []
@@ -47,29 +47,33 @@ def test_an_unreachable_quorum_is_reported_once_and_retried_with_longer_pauses()
         clock.advance(100)
     assert asked_at[:6] == [0.0, 0.5, 1.5, 3.5, 7.5, 15.5]
     assert asked_at[-1] - asked_at[-2] == 30
-    assert told == ["the quorum can't be asked, so nothing more is taken for committed until it can be: it went away."]
+    assert reported == [
+        "the quorum can't be asked, so nothing more is taken for committed until it can be: it went away."
+    ]
     quorum.fault = None
     clock.advance(30_000)
     assert watch.position().high_watermark == 5
-    assert told[1:] == ["the quorum answers again."]
+    assert reported[1:] == ["the quorum answers again."]
     quorum.fault = NodeError("again.")
     watch.position()
-    assert len(told) == 3
+    assert len(reported) == 3
 
 
 def test_the_watch_waits_for_a_cluster_that_elects_a_leader_at_the_start() -> None:
-    quorum, told, clock = Quorum(), list[str](), ManualClock()
+    quorum, reported, clock = Quorum(), list[str](), ManualClock()
     quorum.fault = NoLeaderError("nobody leads.")
-    watch = QuorumWatch(quorum.describe, told.append, clock=clock)
+    watch = QuorumWatch(quorum.describe, reported.append, clock=clock)
     for fault in (quorum.fault, quorum.fault, NodeError("all restart.")):
         quorum.fault = fault
         assert watch.position().high_watermark == -1
         clock.advance(30_000)
     assert quorum.asked == 3
-    assert told == ["the quorum can't be asked, so nothing more is taken for committed until it can be: nobody leads."]
+    assert reported == [
+        "the quorum can't be asked, so nothing more is taken for committed until it can be: nobody leads."
+    ]
     quorum.fault = None
     assert watch.position().high_watermark == 1
-    assert told[1:] == ["the quorum answers again."]
+    assert reported[1:] == ["the quorum answers again."]
 
 
 def test_another_cluster_at_the_address_is_an_error_at_any_time() -> None:

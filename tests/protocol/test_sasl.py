@@ -41,7 +41,7 @@ class LoginNode(FakeController):
         self.mechanisms = ("PLAIN",)
         self.handshake_error = ErrorCode.NONE
         self.answers: Sequence[tuple[ErrorCode, bytes]] = [(ErrorCode.NONE, b"")]
-        self.told: str | None = None
+        self.error_message: str | None = None
         self.lifetime_ms = 0
         self.said: list[bytes] = []
 
@@ -65,7 +65,7 @@ class LoginNode(FakeController):
     def _authenticate(self, code: ErrorCode, data: bytes) -> SaslAuthenticateResponse:
         lifetime = i64Timedelta.parse(timedelta(milliseconds=self.lifetime_ms))
         return SaslAuthenticateResponse(
-            error_code=code, error_message=self.told, auth_bytes=data, session_lifetime=lifetime
+            error_code=code, error_message=self.error_message, auth_bytes=data, session_lifetime=lifetime
         )
 
 
@@ -100,13 +100,13 @@ def test_a_token_and_its_extensions_are_sent_as_rfc_7628_says(node: LoginNode, t
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [("a b", "characters that no token has"), ("a\x01b", "characters"), ("", "is empty")]
+    ("content", "message"), [("a b", "characters that no token has"), ("a\x01b", "characters"), ("", "is empty")]
 )
-def test_a_file_without_a_token_is_one_sentence(node: LoginNode, tmp_path: Path, content: str, told: str) -> None:
+def test_a_file_without_a_token_is_one_sentence(node: LoginNode, tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "token"
     file.write_text(content)
     bearer = SaslConfig(mechanism="OAUTHBEARER", token_file=str(file))
-    with pytest.raises(AuthenticationError, match=rf"the token in {file} \(sasl.oauthbearer\S+\) .*{told}"):
+    with pytest.raises(AuthenticationError, match=rf"the token in {file} \(sasl.oauthbearer\S+\) .*{message}"):
         ask(node, bearer)
     file.unlink()
     with pytest.raises(AuthenticationError, match="can't be read: No such file or directory"):
@@ -115,8 +115,8 @@ def test_a_file_without_a_token_is_one_sentence(node: LoginNode, tmp_path: Path,
 
 def test_a_refusal_is_one_sentence_without_the_password(node: LoginNode) -> None:
     node.answers = [(ErrorCode.SASL_AUTHENTICATION_FAILED, b"")]
-    for told, shown in (("No\x1b[1m entry.", r"No\x1b[1m entry"), (None, "sasl_authentication_failed"), ("", "sasl_")):
-        node.told = told
+    for sent, shown in (("No\x1b[1m entry.", r"No\x1b[1m entry"), (None, "sasl_authentication_failed"), ("", "sasl_")):
+        node.error_message = sent
         with pytest.raises(AuthenticationError) as caught:
             ask(node)
         assert f"refuses user 'alice' (PLAIN): {shown}" in str(caught.value)

@@ -35,7 +35,7 @@ def test_a_user_name_and_extensions_are_written_as_kafka_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (b"i=4096", b"i=4095", "asks for 4,095 iterations of SCRAM: 4,096 to 1,000,000 are accepted"),
         (b"i=4096", b"i=1000001", "asks for 1,000,001 iterations"),
@@ -50,14 +50,14 @@ def test_a_user_name_and_extensions_are_written_as_kafka_does() -> None:
         (b"r=", b"x=" + b"y" * 9000 + b",r=", "of 9,"),
     ],
 )
-def test_a_challenge_that_breaks_the_protocol_is_refused(old: bytes, new: bytes, told: str) -> None:
+def test_a_challenge_that_breaks_the_protocol_is_refused(old: bytes, new: bytes, message: str) -> None:
     assert old in CHALLENGE
-    with pytest.raises(ScramError, match=told):
+    with pytest.raises(ScramError, match=message):
         talk(CHALLENGE.replace(old, new))
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         (b"v=" + b"A" * 43 + b"=", "does not know the password"),
         (b"v=*", "without its signature"),
@@ -65,8 +65,8 @@ def test_a_challenge_that_breaks_the_protocol_is_refused(old: bytes, new: bytes,
         (b"", "without its signature"),
     ],
 )
-def test_a_server_that_does_not_prove_itself_is_refused(answer: bytes, told: str) -> None:
-    with pytest.raises(ScramError, match=told):
+def test_a_server_that_does_not_prove_itself_is_refused(answer: bytes, message: str) -> None:
+    with pytest.raises(ScramError, match=message):
         talk(CHALLENGE, answer)
 
 

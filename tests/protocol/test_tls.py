@@ -55,7 +55,7 @@ def server(identity: Identity = NODE, *, asks: Identity | None = None, version: 
             try:
                 secured.do_handshake()
                 node(secured)
-            except ssl.SSLError:  # it is told to the client, and lost if bytes of the client's are not read
+            except ssl.SSLError:  # it is sent to the client, and lost if bytes of the client's are not read
                 secured.shutdown(socket.SHUT_WR)
                 while secured.recv(4096):
                     pass
@@ -189,7 +189,7 @@ def test_the_error_names_a_store_that_can_not_be_used(tmp_path: Path) -> None:
         return TlsConfig(keystore=StoreConfig(name="keystore", **values))
 
     chain, other = CLIENT.pem, NODE.key_pem()
-    for tls, told in (
+    for tls, message in (
         (trust(location=str(jks)), f"{jks} .* is a JKS store, which only Java reads: make a copy by `keytool -import"),
         (trust(location=str(pem)), r"is PEM, not JKS: set ssl\.truststore\.type=PEM"),
         (trust(location=str(tmp_path / "no")), r"ssl\.truststore\.location=.*/no can't be read: No such file"),
@@ -207,14 +207,14 @@ def test_the_error_names_a_store_that_can_not_be_used(tmp_path: Path) -> None:
         (keys(type="PEM", key=other, certificates=chain), "holds a key that does not belong to its certificate"),
         (keys(type="PEM", key="the-secret", certificates="x"), "does not hold a private key"),
     ):
-        with pytest.raises(UsageError, match=f"^client.properties: .*{told}") as caught:
+        with pytest.raises(UsageError, match=f"^client.properties: .*{message}") as caught:
             NodeConnector(config=ClientConfig(file="client.properties", tls=tls))
         assert "the-secret" not in str(caught.value)
         assert PASSWORD not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "changed", "told"),
+    ("name", "changed", "message"),
     [
         ("truststore", VERSION, "holds a certificate of another version than TLS has"),
         ("keystore", VERSION, "holds a certificate of another version than TLS has"),
@@ -222,14 +222,14 @@ def test_the_error_names_a_store_that_can_not_be_used(tmp_path: Path) -> None:
     ],
 )
 def test_certificates_in_a_pkcs12_store_that_tls_has_not_are_one_sentence(
-    tmp_path: Path, name: str, changed: bytes, told: str
+    tmp_path: Path, name: str, changed: bytes, message: str
 ) -> None:
     content = list(pkcs12_stores())[name == "keystore"][1:]
     assert changed in content
     file = tmp_path / "odd.p12"
     file.write_bytes(content.replace(changed, changed[:-1] + b"\x07", 1))
     store = StoreConfig(name=name, location=str(file))
-    with pytest.raises(UsageError, match=rf"^client.properties: .*odd\.p12 .*{told}\.$"):
+    with pytest.raises(UsageError, match=rf"^client.properties: .*odd\.p12 .*{message}\.$"):
         NodeConnector(config=ClientConfig(file="client.properties", tls=TlsConfig(**{name: store})))
 
 
@@ -260,7 +260,7 @@ def test_a_pkcs12_store_without_the_package_that_reads_it_is_one_sentence(
 ) -> None:
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "cryptography")
     store = StoreConfig(name="truststore", location=str(CA.write_truststore(tmp_path / "ca.p12")), password=PASSWORD)
-    told = r"^PKCS12 stores need the package cryptography: pip install 'kraftlake\[tls\]'$"
-    with pytest.raises(EnvironmentFaultError, match=told):
+    message = r"^PKCS12 stores need the package cryptography: pip install 'kraftlake\[tls\]'$"
+    with pytest.raises(EnvironmentFaultError, match=message):
         NodeConnector(config=ClientConfig(tls=TlsConfig(truststore=store)))
     NodeConnector(config=ClientConfig(tls=TlsConfig(truststore=TRUST, keystore=KEYS)))

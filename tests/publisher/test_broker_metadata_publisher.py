@@ -145,8 +145,8 @@ def test_a_failing_part_is_reported_by_name_and_the_others_are_still_updated(fai
     made.introduce(broker_.publisher)
     made.introduce(whole.publisher)
     assert broker_.parts.calls == whole.parts.calls
-    assert [(what, str(cause)) for what, cause in broker_.faults.told] == [(FAULTS[failing], f"{failing} fails")]
-    assert broker_.fatal.told == []
+    assert [(what, str(cause)) for what, cause in broker_.faults.handled] == [(FAULTS[failing], f"{failing} fails")]
+    assert broker_.fatal.handled == []
 
 
 @pytest.mark.parametrize("failing", ["logs.recover 1", "replicas.startup"])
@@ -156,8 +156,8 @@ def test_a_manager_that_does_not_start_is_fatal_and_the_others_still_start(faili
     made.introduce(broker_.publisher)
     made.introduce(whole.publisher)
     assert broker_.parts.calls == whole.parts.calls
-    assert [str(cause) for _, cause in broker_.fatal.told] == [f"{failing} fails"]
-    assert broker_.faults.told == []
+    assert [str(cause) for _, cause in broker_.fatal.handled] == [f"{failing} fails"]
+    assert broker_.faults.handled == []
 
 
 def test_a_log_is_stray_if_the_image_does_not_assign_it_to_this_broker() -> None:

@@ -135,8 +135,8 @@ def test_a_fault_is_reported_and_the_next_snapshot_is_tried() -> None:
     rig.log_delta(100)
     rig.queue.run_ready()
     assert rig.emitted.offsets == [1, 2]
-    assert rig.faults.told[0][0] == "making snapshot 00000000000000000002-0000000001"
-    assert len(rig.faults.told) == 2
+    assert rig.faults.handled[0][0] == "making snapshot 00000000000000000002-0000000001"
+    assert len(rig.faults.handled) == 2
 
 
 def test_a_disabled_or_closed_generator_makes_no_snapshot() -> None:
@@ -151,7 +151,7 @@ def test_a_disabled_or_closed_generator_makes_no_snapshot() -> None:
     assert rig.emitted.offsets == [2], "the one that waited was finished"
     rig.log_delta(100)
     assert rig.emitted.offsets == [2]
-    assert rig.faults.told == []
+    assert rig.faults.handled == []
 
 
 def test_the_generator_writes_snapshots_and_each_is_the_image_of_its_offset(lake: Path) -> None:
@@ -183,7 +183,7 @@ def test_the_generator_writes_snapshots_and_each_is_the_image_of_its_offset(lake
         loader.queue.run_ready()
         snapshots.run_ready()
 
-    assert faults.told == []
+    assert faults.handled == []
     kept = MetadataLog.open(lake).snapshots()
     assert len(kept) == metrics.generated > 2
     assert emitter.metrics.latest_generated_bytes > 300
@@ -212,5 +212,5 @@ def test_the_generator_has_its_own_thread(lake: Path) -> None:
     manifest = LogDeltaManifest(provenance=image.provenance, base_offset=0, num_batches=3, num_bytes=9, num_records=3)
     generator.on_metadata_update(Cluster().change(), image, manifest)
     generator.close()
-    assert faults.told == []
+    assert faults.handled == []
     assert [snapshot.end_offset for snapshot in log.snapshots()] == [3]

@@ -38,7 +38,7 @@ class Cluster:
         return delta
 
     def introduce(self, part: MetadataPublisher) -> None:
-        """Tell a new part of everything, and of changes from now on."""
+        """Publish everything to a new part, and changes from now on."""
         manifest = SnapshotManifest(provenance=self.image.provenance)
         part.on_metadata_update(delta_from_empty(self.image), self.image, manifest)
         self.parts = (*self.parts, part)

@@ -1,4 +1,4 @@
-"""No-op records are told from all other values by their bytes."""
+"""No-op records are recognised by their bytes among all other values."""
 
 from __future__ import annotations
 

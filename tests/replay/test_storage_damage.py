@@ -140,7 +140,7 @@ def contents(lake: Path) -> dict[str, bytes]:
 
 
 def possible_ends(lake: Path, lost: set[str]) -> set[int]:
-    """Where the log may end: at its end, or before the last commits that are lost, of which nothing else tells."""
+    """Where the log may end: at its end, or before the last commits that are lost, which nothing else shows."""
     commits = sorted((lake / "log" / "_delta_log").glob("*.json"), reverse=True)
     ends, end = {END}, END
     for commit, batch in zip(commits, reversed(LOG), strict=False):

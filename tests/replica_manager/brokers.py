@@ -109,7 +109,7 @@ class Broker:
         With `moving` replicas are really moved between directories, by fetchers that a test turns; `scheduler` makes
         the scheduler of the broker's own tasks, of the clock.
         """
-        self.told: list[Transition] = []
+        self.transitions: list[Transition] = []
         self.view = MetadataView()
         self.controller = Controller()
         self.clock = ManualClock(1_000_000)
@@ -125,7 +125,7 @@ class Broker:
             directory_events=self.controller,
             delayed_operations=self.delayed,
             broker_epoch=lambda: 101,
-            listener=self.told.append,
+            listener=self.transitions.append,
         )
         self.manager = ReplicaManager(
             context,
@@ -142,10 +142,10 @@ class Broker:
         offset = self.view.image.offset + len(records)
         image = delta.apply(MetadataProvenance(offset=offset, epoch=1))
         self.view.image = image
-        del self.told[:]
+        del self.transitions[:]
         if delta.topics_delta is not None:
             apply_delta(self.manager, delta.topics_delta, image)
-        return list(self.told)
+        return list(self.transitions)
 
     def partition(self, number: int = 0, name: str = "foo"):
         found = self.manager.online_partition(tp(number, name))
@@ -161,8 +161,8 @@ class Broker:
         }
 
 
-def kinds(told: list[Transition]) -> list[TransitionKind]:
-    return [transition.kind for transition in told]
+def kinds(transitions: list[Transition]) -> list[TransitionKind]:
+    return [transition.kind for transition in transitions]
 
 
 def started(*records: Any, **options: Any) -> Broker:

@@ -273,7 +273,7 @@ class Cluster:
         image = delta.apply(MetadataProvenance(offset=self.image.offset + len(records), epoch=1))
         self.images.append((delta, image))
 
-    def tell(self) -> None:
+    def publish(self) -> None:
         """Every broker applies all deltas."""
         for node in self.nodes.values():
             node.hear()

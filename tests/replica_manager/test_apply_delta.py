@@ -41,7 +41,7 @@ K = TransitionKind
 
 def test_a_new_leader_creates_its_log_in_the_assigned_directory():
     me = started(topic(), partition(leader=1, directories=(D2, D1, D1)))
-    assert kinds(me.told) == [K.LOG_CREATED, K.BECAME_LEADER]
+    assert kinds(me.transitions) == [K.LOG_CREATED, K.BECAME_LEADER]
     assert me.partition().is_leader
     assert me.partition().local_log.directory == "d2"
     assert me.partition().leader_epoch_start_offset == 0
@@ -50,7 +50,7 @@ def test_a_new_leader_creates_its_log_in_the_assigned_directory():
 
 def test_a_new_follower_fetches_from_its_leader():
     me = started(topic(), partition(leader=2))
-    assert kinds(me.told) == [K.LOG_CREATED, K.BECAME_FOLLOWER, K.FETCHER_STARTED, K.FETCHING_STARTED]
+    assert kinds(me.transitions) == [K.LOG_CREATED, K.BECAME_FOLLOWER, K.FETCHER_STARTED, K.FETCHING_STARTED]
     assert me.fetched() == {tp(): (2, 0, 0)}
     assert me.controller.given_up == [tp()]
 
@@ -62,40 +62,40 @@ def test_a_partition_without_a_leader_has_a_log_and_is_not_fetched():
     )
     assert me.partition().log is not None
     assert me.fetched() == {}
-    assert K.NOT_FETCHING in kinds(me.told)
-    (follower,) = [t for t in me.told if t.kind is K.BECAME_FOLLOWER]
+    assert K.NOT_FETCHING in kinds(me.transitions)
+    (follower,) = [t for t in me.transitions if t.kind is K.BECAME_FOLLOWER]
     assert follower.reason == "no replica in sync can lead: broker 2 was not elected"
 
 
 def test_a_new_leader_stops_fetching():
     me = started(topic(), partition(leader=2))
-    told = me.hear(change(leader=1))
+    transitions = me.hear(change(leader=1))
     assert me.fetched() == {}
-    assert kinds(told) == [K.FETCHING_STOPPED, K.BECAME_LEADER, K.FETCHER_STOPPED]
+    assert kinds(transitions) == [K.FETCHING_STOPPED, K.BECAME_LEADER, K.FETCHER_STOPPED]
 
 
 def test_a_change_of_the_isr_alone_restarts_no_fetching():
     me = started(topic(), partition(leader=2))
-    told = me.hear(change(isr=(1, 2)))
-    assert kinds(told) == [K.FOLLOWER_UPDATED]
+    transitions = me.hear(change(isr=(1, 2)))
+    assert kinds(transitions) == [K.FOLLOWER_UPDATED]
     assert me.controller.given_up == [tp()]
 
 
 def test_a_new_leader_epoch_of_the_same_leader_restarts_fetching():
     me = started(topic(), partition(leader=2))
-    told = me.hear(change(leader=2))
-    assert kinds(told) == [K.BECAME_FOLLOWER, K.FETCHING_STOPPED, K.FETCHING_STARTED]
+    transitions = me.hear(change(leader=2))
+    assert kinds(transitions) == [K.BECAME_FOLLOWER, K.FETCHING_STOPPED, K.FETCHING_STARTED]
     assert me.fetched() == {tp(): (2, 0, 1)}
     assert me.controller.given_up == [tp(), tp()]
 
 
 def test_deletes_come_first_so_that_a_new_topic_can_have_the_same_name():
     me = started(topic(), partition(leader=1))
-    told = me.hear(r.RemoveTopicRecord(topic_id=FOO), topic(topic_id=BAR), partition(leader=2, topic_id=BAR))
-    assert kinds(told) == [
+    transitions = me.hear(r.RemoveTopicRecord(topic_id=FOO), topic(topic_id=BAR), partition(leader=2, topic_id=BAR))
+    assert kinds(transitions) == [
         K.LOG_DELETED, K.LOG_CREATED, K.BECAME_FOLLOWER, K.FETCHER_STARTED, K.FETCHING_STARTED,
     ]  # fmt: skip
-    assert told[0].reason == "the topic was deleted"
+    assert transitions[0].reason == "the topic was deleted"
     assert me.partition().topic_id == BAR
 
 
@@ -120,11 +120,11 @@ def test_a_snapshot_ends_replicas_that_were_reassigned_while_it_was_not_heard():
     delta.finish_snapshot()
     image = delta.apply(MetadataProvenance(offset=100, epoch=1))
     assert not delta.topics_delta.local_changes(1).deletes, "to a snapshot's delta all partitions are new, as in Kafka"
-    del me.told[:]
+    del me.transitions[:]
     me.view.image = image
     me.manager.stop_reassigned(image)
     apply_delta(me.manager, delta.topics_delta, image)
-    assert [told.kind for told in me.told if told.partition == tp(0)] == [K.LOG_DELETED]
+    assert [t.kind for t in me.transitions if t.partition == tp(0)] == [K.LOG_DELETED]
     assert set(me.manager.hosted_partitions()) == {tp(2)}
     assert me.fetched() == {}
     assert set(me.logs.logs()) == {tp(2)}
@@ -133,9 +133,9 @@ def test_a_snapshot_ends_replicas_that_were_reassigned_while_it_was_not_heard():
 def test_a_log_in_an_offline_directory_is_not_deleted_and_the_reason_is_reported():
     me = started(topic(), partition(0, leader=1), partition(1, leader=1, directories=(D2, D1, D1)))
     me.manager.handle_log_dir_failure("d2")
-    told = me.hear(r.RemoveTopicRecord(topic_id=FOO))
-    assert kinds(told) == [K.LOG_DELETED, K.LOG_DELETE_FAILED]
-    assert told[1].reason == "its log directory is offline"
+    transitions = me.hear(r.RemoveTopicRecord(topic_id=FOO))
+    assert kinds(transitions) == [K.LOG_DELETED, K.LOG_DELETE_FAILED]
+    assert transitions[1].reason == "its log directory is offline"
 
 
 def test_any_other_failure_of_a_delete_is_reported_with_its_type():
@@ -152,9 +152,9 @@ def test_any_other_failure_of_a_delete_is_reported_with_its_type():
 def test_an_older_partition_epoch_is_ignored():
     me = started(topic(), partition(leader=1, epoch=5))
     me.partition().partition_epoch = 9
-    (told,) = me.hear(change(leader=2))
-    assert told.kind is K.STALE_EPOCH_IGNORED
-    assert told.reason == "partition epoch 6 is older than 9"
+    (transition,) = me.hear(change(leader=2))
+    assert transition.kind is K.STALE_EPOCH_IGNORED
+    assert transition.reason == "partition epoch 6 is older than 9"
     assert me.partition().is_leader
 
 
@@ -169,9 +169,9 @@ def test_a_fetcher_is_reused_only_at_the_same_address():
     first = me.manager.replica_fetchers.fetchers()[2, 0]
     me.hear(change(0, leader=2))
     assert me.manager.replica_fetchers.fetchers()[2, 0] is first
-    told = me.hear(broker(2, epoch=500, port=7777), change(0, leader=2))
+    transitions = me.hear(broker(2, epoch=500, port=7777), change(0, leader=2))
     assert me.manager.replica_fetchers.fetchers()[2, 0] is not first
-    assert K.FETCHER_STOPPED in kinds(told)
+    assert K.FETCHER_STOPPED in kinds(transitions)
 
 
 def test_idle_fetchers_are_shut_down():
@@ -189,16 +189,16 @@ def test_idle_fetchers_are_shut_down():
 )
 def test_a_leader_that_cannot_be_reached_is_not_fetched_from(leader, record, reason):
     me = started(topic(), partition(leader=2))
-    told = me.hear(record, change(leader=leader))
-    assert [t.reason for t in told if t.kind is K.NOT_FETCHING] == [reason]
+    transitions = me.hear(record, change(leader=leader))
+    assert [t.reason for t in transitions if t.kind is K.NOT_FETCHING] == [reason]
     assert me.fetched() == {}
 
 
 def test_in_controlled_shutdown_followers_without_a_leader_or_out_of_the_isr_are_stopped():
     me = started(topic(), *(partition(number, leader=2) for number in range(3)))
     me.manager.begin_controlled_shutdown()
-    told = me.hear(change(0, leader=-1), change(1, isr=(2, 3), leader=3), change(2, leader=3))
-    assert [(str(t.partition), t.reason) for t in told if t.kind is K.REPLICA_STOPPED] == [
+    transitions = me.hear(change(0, leader=-1), change(1, isr=(2, 3), leader=3), change(2, leader=3))
+    assert [(str(t.partition), t.reason) for t in transitions if t.kind is K.REPLICA_STOPPED] == [
         ("foo-0", "the broker is shutting down and the partition has no leader"),
         ("foo-1", "the broker is shutting down and is not in the ISR"),
     ]
@@ -244,8 +244,8 @@ def test_a_directory_that_the_log_manager_has_taken_offline_takes_its_partitions
 def test_an_offline_partition_stays_offline():
     me = started(topic(), partition(0, leader=2))
     me.manager.handle_log_dir_failure("d1")
-    told, *_ = me.hear(change(0, leader=1))
-    assert (told.kind, told.reason) == (K.PARTITION_OFFLINE, "it lies in a log directory that is offline")
+    transition, *_ = me.hear(change(0, leader=1))
+    assert (transition.kind, transition.reason) == (K.PARTITION_OFFLINE, "it lies in a log directory that is offline")
 
 
 @pytest.mark.parametrize("deltas", [1, 2])
@@ -253,8 +253,8 @@ def test_a_new_topic_with_the_name_of_an_offline_one_is_hosted(deltas):
     me = started(topic(), partition(0, leader=1, directories=(D2, D1, D1)))
     me.manager.handle_log_dir_failure("d2")
     deleted, created = r.RemoveTopicRecord(topic_id=FOO), (topic(topic_id=BAR), partition(leader=1, topic_id=BAR))
-    told = me.hear(deleted, *created) if deltas == 1 else [*me.hear(deleted), *me.hear(*created)]
-    assert [t.kind for t in told][:2] == [K.LOG_DELETE_FAILED, K.LOG_CREATED]
+    transitions = me.hear(deleted, *created) if deltas == 1 else [*me.hear(deleted), *me.hear(*created)]
+    assert [t.kind for t in transitions][:2] == [K.LOG_DELETE_FAILED, K.LOG_CREATED]
     assert (me.partition().topic_id, me.partition().local_log.directory) == (BAR, "d1")
 
 
@@ -268,7 +268,7 @@ def test_a_failed_creation_of_a_log_takes_only_its_partition_offline():
     me = started(
         topic(), partition(0, leader=1), partition(1, leader=2), partition(2, leader=1), log_manager=Full({"d1": D1})
     )
-    assert [str(t.partition) for t in me.told if t.kind is K.PARTITION_OFFLINE] == ["foo-0", "foo-1"]
+    assert [str(t.partition) for t in me.transitions if t.kind is K.PARTITION_OFFLINE] == ["foo-0", "foo-1"]
     assert me.manager.replica_fetchers.failed_partitions == {tp(1)}
     assert me.partition(2).is_leader
 
@@ -276,8 +276,10 @@ def test_a_failed_creation_of_a_log_takes_only_its_partition_offline():
 def test_a_log_that_may_lie_in_an_offline_directory_is_not_created_elsewhere():
     me = started(topic("other", BAR), partition(leader=1, topic_id=BAR))
     me.manager.handle_log_dir_failure("d2")
-    told = me.hear(topic(), partition(0, leader=1, directories=(D2, D1, D1)), partition(1, leader=1))
-    assert [(str(t.partition), t.kind) for t in told if t.kind is K.REPLICA_FAILED] == [("foo-0", K.REPLICA_FAILED)]
+    transitions = me.hear(topic(), partition(0, leader=1, directories=(D2, D1, D1)), partition(1, leader=1))
+    assert [(str(t.partition), t.kind) for t in transitions if t.kind is K.REPLICA_FAILED] == [
+        ("foo-0", K.REPLICA_FAILED)
+    ]
     assert me.partition(1).is_leader
     assert me.logs.get_log(tp(0)) is None
 

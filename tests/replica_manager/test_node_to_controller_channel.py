@@ -311,11 +311,11 @@ def test_directories_are_reported_for_each_replica(quorum: Quorum) -> None:
         response = answer_to(channel, request, "assign_replicas_to_dirs")
     assert response.results == {FOO0: ErrorCode.NONE, FOO1: ErrorCode.UNKNOWN_TOPIC_ID}
     (sent,) = quorum.requests(0, "AssignReplicasToDirsRequest")
-    told = {
+    assigned = {
         (directory.id_.bytes, topic.topic_id.bytes, int(one.partition_index))
         for directory in sent.directories
         for topic in directory.topics
         for one in topic.partitions
     }
-    assert told == {(D1, FOO, 0), (D2, FOO, 1)}
+    assert assigned == {(D1, FOO, 0), (D2, FOO, 1)}
     assert (sent.broker_id, sent.broker_epoch) == (7, 40)

@@ -45,7 +45,7 @@ def shown(registry: MetricsRegistry) -> dict[str, float]:
 def test_fetchers_and_lags_have_kafkas_metric_names_and_end_with_the_role():
     made = Cluster()
     made.create()
-    made.tell()
+    made.publish()
     registry = MetricsRegistry()
     register_metrics(made.nodes[2].manager, registry)
     made.append(1, b"a", b"b")
@@ -62,7 +62,7 @@ def test_fetchers_and_lags_have_kafkas_metric_names_and_end_with_the_role():
     size = made.nodes[1].log(name).batches[0].size
     assert values[f"FetcherStats,name=BytesPerSecCount,{thread},brokerHost=h,brokerPort=9001"] == size
     made.elect(0, 2)
-    made.tell()
+    made.publish()
     values = shown(registry)
     assert values["ReplicaFetcherManager,name=MaxLag,clientId=Replica"] == 0
     assert values["ReplicaManager,name=LeaderCount"] == 1
@@ -72,7 +72,7 @@ def test_fetchers_and_lags_have_kafkas_metric_names_and_end_with_the_role():
 def test_a_fetcher_thread_has_the_metrics_of_its_fetcher():
     made = Cluster()
     made.create()
-    made.tell()
+    made.publish()
     (fetcher,) = made.nodes[2].fetchers()
     thread = ReplicaFetcherThread(fetcher, backoff_ms=1, fault_handler=LoggingFaultHandler("test"))
     made.append(1)

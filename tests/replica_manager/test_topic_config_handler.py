@@ -20,7 +20,7 @@ from tests.replay.loader.test_metadata_loader import Faults
 from tests.replica_manager.brokers import BAR, Broker, partition, started, topic, tp
 
 
-def told(me: Broker, **configs: str | None) -> Faults:
+def configure(me: Broker, **configs: str | None) -> Faults:
     """The broker applies configs of topic foo, by names with _ for dots."""
     faults, delta = Faults(), MetadataDelta(me.view.image)
     for name, value in configs.items():
@@ -49,21 +49,23 @@ def test_a_changed_config_reaches_logs_and_future_logs_and_a_removed_one_has_its
     alter_replica_log_dirs(me.manager, {tp(): "d2"})
     led = me.partition()
     append_records_to_leader(led, batch(b"x"))
-    told(me, min_insync_replicas="2", retention_ms=" 1000 ", cleanup_policy="compact,delete", segment_bytes="1048576")
+    configure(
+        me, min_insync_replicas="2", retention_ms=" 1000 ", cleanup_policy="compact,delete", segment_bytes="1048576"
+    )
     assert led.local_log.config == led.future_log.config
     assert led.local_log.config == LogConfig(
         min_insync_replicas=2, retention_ms=1000, cleanup_policy=("compact", "delete"), segment_bytes=1048576
     )
     with pytest.raises(NotEnoughReplicasError):
         append_records_to_leader(led, batch(b"x"))
-    told(me, min_insync_replicas=None, cleanup_policy=None)  # a compacted log would take no record without a key
+    configure(me, min_insync_replicas=None, cleanup_policy=None)  # a compacted log would take no record without a key
     append_records_to_leader(led, batch(b"x"))
     assert led.local_log.config.retention_ms == 1000
 
 
 def test_a_log_created_later_has_the_configs_of_the_newest_metadata():
     me = leading()
-    told(me, min_insync_replicas="3")
+    configure(me, min_insync_replicas="3")
     me.hear(partition(1, leader=1, isr=(1,)))
     assert me.partition(1).local_log.config.min_insync_replicas == 3
     assert me.logs.get_log(tp(0, "bar")) is not None
@@ -73,17 +75,17 @@ def test_a_log_created_later_has_the_configs_of_the_newest_metadata():
 def test_the_throttled_replicas_of_a_topic_are_set_and_released():
     me = leading()
     name = "leader.replication.throttled.replicas"
-    told(me, **{name: "0:1,1:2"})
+    configure(me, **{name: "0:1,1:2"})
     assert me.quota.is_throttled(TopicPartition("foo", 0))
     assert not me.quota.is_throttled(TopicPartition("foo", 1))
-    told(me, **{name: None})
+    configure(me, **{name: None})
     assert not me.quota.is_throttled(TopicPartition("foo", 0))
 
 
 def test_an_invalid_value_leaves_the_logs_unchanged_and_is_reported():
     me = leading()
-    faults = told(me, min_insync_replicas="2", retention_ms="1_000")
-    assert len(faults.told) == 1
+    faults = configure(me, min_insync_replicas="2", retention_ms="1_000")
+    assert len(faults.handled) == 1
     assert me.partition().local_log.config == LogConfig()
 
 

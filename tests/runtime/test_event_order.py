@@ -1,4 +1,4 @@
-"""The order of events, compared with a model that sorts lists, and the errors that an event is told."""
+"""The order of events, compared with a model that sorts lists, and the errors that an event gets."""
 
 from __future__ import annotations
 
@@ -160,9 +160,9 @@ def model_turns(waiting: list[tuple[str, str, int | None]], now: int) -> list[tu
     due = sorted(
         (entry for entry in waiting if entry[2] is not None and entry[2] <= now), key=lambda entry: entry[2] or 0
     )
-    told = [(name, EventTimeoutError if how == "append" else None) for name, how, _ in due]
+    due_turns = [(name, EventTimeoutError if how == "append" else None) for name, how, _ in due]
     rest = [entry for entry in waiting if entry not in due]
     queue = [entry for entry in rest if entry[1] == "prepend"][::-1]
     queue += [entry for entry in rest if entry[1] == "append"]
     waiting[:] = [entry for entry in rest if entry not in queue]
-    return told + [(name, None) for name, _, _ in queue]
+    return due_turns + [(name, None) for name, _, _ in queue]

@@ -44,7 +44,7 @@ def test_an_exception_goes_to_the_owner_of_the_event_and_the_next_event_runs() -
     assert [entry["cause"] for entry in logs] == ["ValueError: broken"], "a fault without an owner is logged"
 
 
-def test_a_refused_event_is_told_why() -> None:
+def test_a_refused_event_learns_why() -> None:
     faults: list[Exception] = []
     queue = EventQueue(ManualClock(), "q", limit=1)
     assert queue.append(FunctionEvent(lambda: None))

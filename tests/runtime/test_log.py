@@ -39,8 +39,8 @@ def test_an_existing_configuration_of_structlog_has_precedence() -> None:
 
 def test_structlog_is_imported_at_the_first_warning() -> None:
     count = "import sys\ndef there(): print('structlog' in sys.modules)\n"
-    told = said(count + "there(); logger.debug('unasked'); logger.bind(epoch=1).info('unasked'); there()")[0]
-    assert told.split() == ["False", "False"]
+    printed = said(count + "there(); logger.debug('unasked'); logger.bind(epoch=1).info('unasked'); there()")[0]
+    assert printed.split() == ["False", "False"]
     assert "epoch" in said("logger.bind(epoch=1).warning('careful')")[1]
     assert "ValueError" in said("try:\n    int('x')\nexcept ValueError:\n    logger.exception('careful')")[1]
 

@@ -172,6 +172,6 @@ def test_other_paths_are_not_found() -> None:
         assert asked(server, "/admin") == (404, "There are /metrics, /healthz and /readyz.\n")
 
 
-def test_the_process_tells_its_memory() -> None:
+def test_the_process_exports_its_memory() -> None:
     with MetricsServer(registry()) as server:
         assert "process_resident_memory_bytes" in scraped(server)

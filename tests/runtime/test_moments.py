@@ -152,16 +152,16 @@ BERLIN, HAVANA = ZoneInfo("Europe/Berlin"), ZoneInfo("America/Havana")
 @pytest.mark.parametrize("text", ["2026-10-25T02:30", "2026-10-25 02:30:00", "today 02:30", "yesterday 02:30"])
 def test_a_time_that_comes_twice_is_refused_with_both(text: str) -> None:
     end = datetime(2026, 10, 26 if text.startswith("yes") else 25, 9, tzinfo=UTC)
-    told = "comes twice in Europe/Berlin, where clocks are set back: give 2026-10-25T02:30:00.000[+]02:00 or "
-    with pytest.raises(UsageError, match=told + "2026-10-25T02:30:00.000[+]01:00"):
+    message = "comes twice in Europe/Berlin, where clocks are set back: give 2026-10-25T02:30:00.000[+]02:00 or "
+    with pytest.raises(UsageError, match=message + "2026-10-25T02:30:00.000[+]01:00"):
         fixed(text, end, BERLIN)
     assert fixed("2026-10-25T02:30+01:00", end, BERLIN) == datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("text", ["2026-03-29T02:30", "today 02:30"])
 def test_a_time_that_clocks_skip_is_refused_with_those_around(text: str) -> None:
-    told = "does not exist in Europe/Berlin, where clocks are set forward: give 2026-03-29T01:30:00.000[+]01:00 or "
-    with pytest.raises(UsageError, match=told + "2026-03-29T03:30:00.000[+]02:00"):
+    message = "does not exist in Europe/Berlin, where clocks are set forward: give 2026-03-29T01:30:00.000[+]01:00 or "
+    with pytest.raises(UsageError, match=message + "2026-03-29T03:30:00.000[+]02:00"):
         fixed(text, datetime(2026, 3, 29, 9, tzinfo=UTC), BERLIN)
 
 

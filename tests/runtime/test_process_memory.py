@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-# Rounds of arrays as a job makes them; tells how many pages the kernel had to give for them after the first round.
+# Rounds of arrays as a job makes them; prints how many pages the kernel had to give for them after the first round.
 ROUNDS = """
 import resource, sys
 import numpy as np, pyarrow as pa
@@ -30,7 +30,7 @@ print(kept, faults() - before, pa.default_memory_pool().backend_name)
 GLIBC = platform.libc_ver()[0] == "glibc"
 
 
-def told(**environment: str) -> tuple[bool, int, str]:
+def measured(**environment: str) -> tuple[bool, int, str]:
     chosen = {
         name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_", "ARROW_", "MIM"))
     }
@@ -49,7 +49,7 @@ def told(**environment: str) -> tuple[bool, int, str]:
 
 
 def test_arrays_take_the_memory_of_those_before_them() -> None:
-    kept, faults, pool = told()
+    kept, faults, pool = measured()
     assert kept == GLIBC
     assert pool == ("system" if GLIBC else pool)
     assert faults < 20_000 or not GLIBC
@@ -58,17 +58,17 @@ def test_arrays_take_the_memory_of_those_before_them() -> None:
 @pytest.mark.parametrize("name", ["MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"])
 def test_settings_of_the_user_have_precedence(name: str) -> None:
     value = "1048576" if name.startswith("MALLOC") else "glibc.malloc.trim_threshold=1048576"
-    kept, faults, pool = told(**{name: value})
+    kept, faults, pool = measured(**{name: value})
     assert not kept
-    assert faults > 50_000, "else the test before this one tells nothing"
+    assert faults > 50_000, "else the test before this one proves nothing"
     assert pool != "system"
 
 
 def test_the_pool_that_the_user_has_chosen_for_arrow_stays() -> None:
-    assert told(ARROW_DEFAULT_MEMORY_POOL="mimalloc")[::2] == (GLIBC, "mimalloc")
+    assert measured(ARROW_DEFAULT_MEMORY_POOL="mimalloc")[::2] == (GLIBC, "mimalloc")
 
 
-# Frees a hundred megabytes below something that stays, and tells how many pages the process has before and after.
+# Frees a hundred megabytes below something that stays, and prints how many pages the process has before and after.
 GIVEN_BACK = """
 from kraftlake.runtime.process_setup import return_freed_memory
 pages = lambda: int(open("/proc/self/statm").read().split()[1])

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 
-def _told(code: str) -> str:
+def _printed(code: str) -> str:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
@@ -27,12 +27,12 @@ assert "pandas" not in sys.modules
 
 
 def test_pyarrow_converts_python_objects_without_pandas() -> None:
-    _told(LEFT_OUT)
+    _printed(LEFT_OUT)
 
 
 def test_an_explicit_import_of_pandas_works() -> None:
     code = LEFT_OUT + "print(list(pa.table({'x': [5, 6]}).to_pandas()['x']), len(__import__('pandas').Series([1])))"
-    assert _told(code) == "[5, 6] 1"
+    assert _printed(code) == "[5, 6] 1"
 
 
 def test_with_pandas_imported_pyarrow_uses_it() -> None:
@@ -43,4 +43,4 @@ def test_with_pandas_imported_pyarrow_uses_it() -> None:
         "import pyarrow as pa\n"
         "print(pa.array(pandas.Series([1.0, float('nan')])).null_count)"
     )
-    assert _told(code) == "1"
+    assert _printed(code) == "1"

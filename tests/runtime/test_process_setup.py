@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-TELL = """
+PROGRAM = """
 import sys
 from kraftlake.runtime import process_setup
 assert not {"numpy", "pyarrow"} & set(sys.modules), "they would start threads at their import"
@@ -21,10 +21,10 @@ print("pandas" in sys.modules, pa.default_memory_pool().backend_name, len(os.lis
 """
 
 
-def told(configure: str = "configure_process", **environment: str) -> list[str]:
+def printed(configure: str = "configure_process", **environment: str) -> list[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENBLAS", "ARROW", "MALLOC"))}
     ran = subprocess.run(
-        [sys.executable, "-c", TELL.replace("CONFIGURE", configure)],
+        [sys.executable, "-c", PROGRAM.replace("CONFIGURE", configure)],
         env=kept | environment,
         capture_output=True,
         text=True,
@@ -49,10 +49,10 @@ def test_a_service_may_have_many_files_open() -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in Linux's /proc")
 @pytest.mark.parametrize("configure", ["configure_process", "configure_service"])
 def test_a_configured_process_imports_no_pandas_and_starts_no_threads(configure: str) -> None:
-    pandas, pool, threads = told(configure)
+    pandas, pool, threads = printed(configure)
     assert pandas == "False"
     assert pool == "system" or platform.libc_ver()[0] != "glibc"
-    chosen = told(configure, OPENBLAS_NUM_THREADS="3", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
+    chosen = printed(configure, OPENBLAS_NUM_THREADS="3", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
     assert chosen[1] == "mimalloc"
     if len(os.sched_getaffinity(0)) > 1:
         assert int(chosen[2]) > int(threads)

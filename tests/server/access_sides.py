@@ -88,7 +88,7 @@ class Side:
                 node.versions_of(3)
                 return {name: self._outcome(node, *asked) for name, asked in operations().items()}
         except NodeError as fault:
-            return {"connect": self._told(fault)}
+            return {"connect": self._message(fault)}
 
     def _outcome(self, node: NodeClient, api: str, versions: range, values: Mapping[str, Any]) -> str:
         def request(module: Any) -> Any:
@@ -106,7 +106,7 @@ class Side:
         ]
         return " ".join([*(f"{int(code)}" for code in sorted({*errors_in(answer)})), *more])
 
-    def _told(self, fault: NodeError) -> str:
+    def _message(self, fault: NodeError) -> str:
         text = str(fault)
         for address in self.addresses.values():
             text = text.replace(str(address), "NODE")

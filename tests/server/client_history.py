@@ -18,7 +18,7 @@ from tests.server.broker.load import Load
 from tests.server.history_checker import Append, End, History, Read
 
 REFUSED = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.TOPIC_AUTHORIZATION_FAILED)
-"""What a client is told of a record that no broker has taken; any other error leaves that open."""
+"""The errors of a record that no broker has taken; any other error leaves that open."""
 
 
 class RecordedLoad(Load):

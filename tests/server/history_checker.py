@@ -1,6 +1,6 @@
 """Judges what clients of a cluster did and saw, by nothing but their own operations.
 
-In the manner of Elle's list-append: a partition is a list, a produced value is an append whose acknowledgement tells
+In the manner of Elle's list-append: a partition is a list, a produced value is an append whose acknowledgement gives
 its place, and a fetched record is a read of a place. Times are nanoseconds of one clock; an operation took effect
 somewhere between its two times. This module imports nothing of the project, so that it shares no mistake with it.
 """
@@ -44,7 +44,7 @@ class Read:
 
 @attrs.frozen(kw_only=True)
 class End:
-    """The end offset of a partition that a client was told."""
+    """The end offset of a partition, as a client received it."""
 
     partition: int
     offset: int

@@ -1,4 +1,4 @@
-"""Nodes as processes that a test kills and starts again, and what they tell."""
+"""Nodes as processes that a test kills and starts again, and what they log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KilledNode(NodeProcess):
 
     @property
     def folder(self) -> Path:
-        """Of what it has told, and a broker's log directories."""
+        """Of what it has logged, and a broker's log directories."""
         return self.plan.folder
 
     def start(self) -> None:
@@ -48,11 +48,11 @@ class KilledNode(NodeProcess):
     def await_event(self, name: str, times: int = 1) -> dict[str, Any]:
         """The event of that name in this life, the `times`th."""
 
-        def told() -> list[dict[str, Any]]:
+        def logged() -> list[dict[str, Any]]:
             self.check_alive()
             return self.events(name)[times - 1 :]
 
-        found: list[dict[str, Any]] = wait_for(told, f"{self.plan.name} tells {name}")
+        found: list[dict[str, Any]] = wait_for(logged, f"{self.plan.name} logs {name}")
         return found[0]
 
     def check_alive(self) -> None:

@@ -1,4 +1,4 @@
-"""The file that `kraftlake follow` takes, and what is told of one that is wrong."""
+"""The file that `kraftlake follow` takes, and the errors of one that is wrong."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def fault_of(tmp_path: Path, text: str | bytes) -> str:
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(UsageError) as caught:
         read_follow_config(file)
-    told = str(caught.value)
-    assert told.startswith(str(file))
-    assert told.endswith(".")
-    assert "\n" not in told
-    return told.removeprefix(str(file))
+    message = str(caught.value)
+    assert message.startswith(str(file))
+    assert message.endswith(".")
+    assert "\n" not in message
+    return message.removeprefix(str(file))
 
 
 def test_a_file_says_what_is_followed_and_where_metrics_are(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_without_a_section_no_metrics_are_served(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "the key clusters is missing: give sections such as [clusters.east]"),
         ("[clusters]\n", "there is no cluster"),
@@ -87,8 +87,8 @@ def test_without_a_section_no_metrics_are_served(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_fault_names_file_section_and_key(tmp_path: Path, text: str | bytes, told: str) -> None:
-    assert told in fault_of(tmp_path, text)
+def test_a_fault_names_file_section_and_key(tmp_path: Path, text: str | bytes, message: str) -> None:
+    assert message in fault_of(tmp_path, text)
 
 
 def test_an_open_address_needs_a_key_that_says_insecure(tmp_path: Path) -> None:

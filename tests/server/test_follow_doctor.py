@@ -45,14 +45,14 @@ def test_a_finding_is_a_series_and_a_notice_when_it_appears_and_when_it_clears(
             wait_for(lambda: scraped().get(OFFLINE_SERIES) == 1)
             cluster.append(BACK)
             wait_for(lambda: "kraftlake_doctor_checked_offset" in str(scraped()) and OFFLINE_SERIES not in scraped())
-            wait_for(lambda: [one for one in server.taken if told(one, "cleared")])
-    appeared = [one for one in server.taken if told(one, "appeared")]
+            wait_for(lambda: [one for one in server.taken if names_offline_partitions(one, "cleared")])
+    appeared = [one for one in server.taken if names_offline_partitions(one, "appeared")]
     assert len(appeared) == 1
     assert appeared[0]["cluster"] == "c"
     assert appeared[0]["appeared"][0]["things"] == ["topic-0-0"]
 
 
-def told(notice: dict[str, Any], how: str) -> bool:
+def names_offline_partitions(notice: dict[str, Any], how: str) -> bool:
     return any(one["check"] == "offline_partitions" for one in notice[how])
 
 

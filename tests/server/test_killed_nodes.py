@@ -163,7 +163,7 @@ def test_a_producer_whose_five_requests_a_killed_broker_has_not_answered_doubles
 def all_wait(broker: KilledNode, load: Load, looks: list[int]) -> bool:
     """Whether as many batches as can be in flight are in the log and not answered: in several looks.
 
-    The client tells of answers some time after they have come.
+    The client reports answers some time after they have come.
     """
     answered = max(offset for _, offset, _ in load.acked)
     batches = log_batches(bytes_of([broker.folder / "logs"], TopicPartition(REPEATED, 0)))

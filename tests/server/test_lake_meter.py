@@ -66,7 +66,7 @@ def test_rows_that_were_replaced_are_a_fault(lake: Path) -> None:
     ((event, reason),) = [(one["event"], one["reason"]) for one in logs]
     assert event == "chain_broken"
     assert newest.name in reason
-    assert meter.measure().chain_faults == 1, "it is told once"
+    assert meter.measure().chain_faults == 1, "it is counted once"
 
 
 def test_a_lake_that_ends_earlier_than_it_did_is_counted(lake: Path, tmp_path: Path) -> None:

@@ -180,8 +180,8 @@ def test_an_upkeep_that_is_killed_between_two_writes_loses_nothing(
         [sys.executable, "-m", "tests.server.doomed_lake_upkeep"],
         cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as nursery:  # fmt: skip
-        told, _ = nursery.communicate("".join(f"{lake} {operation}\n" for operation, lake in lakes.items()))
-    ended = [int(line) for line in told.split()]
+        printed, _ = nursery.communicate("".join(f"{lake} {operation}\n" for operation, lake in lakes.items()))
+    ended = [int(line) for line in printed.split()]
     assert len(ended) == len(KILLED_AT)
     assert {*ended} <= {signal.SIGKILL, 0}
     assert ended.count(signal.SIGKILL) > len(KILLED_AT) // 2

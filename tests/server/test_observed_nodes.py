@@ -51,17 +51,17 @@ def test_a_controller_and_a_broker_serve_kafkas_metrics_and_are_ready_when_they_
         wait_for(lambda: asked(of_controller, "/readyz") == (200, "ok\n"))
         wait_for(lambda: asked(of_broker, "/readyz") == (200, "ok\n"))
         wait_for(lambda: samples(of_controller).get("kafka_controller_kafkacontroller_activebrokercount") == 1)
-        told = samples(of_controller)
-        assert told["kafka_controller_kafkacontroller_activecontrollercount"] == 1
-        assert told["kafka_server_metadataloader_currentcontrollerid"] == 100
+        values = samples(of_controller)
+        assert values["kafka_controller_kafkacontroller_activecontrollercount"] == 1
+        assert values["kafka_server_metadataloader_currentcontrollerid"] == 100
         wait_for(lambda: samples(of_controller).get(f'kraftlake_lake_end_offset{{cluster="{lake}"}}', 0) > 0)
-        told = samples(of_broker)
-        assert told["kafka_server_kafkaserver_brokerstate"] == 3
-        assert told["kafka_server_replicamanager_leadercount"] == 0
-        assert told["kafka_log_logmanager_offlinelogdirectorycount"] == 0
+        values = samples(of_broker)
+        assert values["kafka_server_kafkaserver_brokerstate"] == 3
+        assert values["kafka_server_replicamanager_leadercount"] == 0
+        assert values["kafka_log_logmanager_offlinelogdirectorycount"] == 0
         labels = f'{{logDirectory="{tmp_path / "logs"}"}}'
-        assert told[f"kafka_log_logcleanermanager_uncleanable_partitions_count{labels}"] == 0
-        assert told["kafka_log_logcleanermanager_max_dirty_percent"] == 0
+        assert values[f"kafka_log_logcleanermanager_uncleanable_partitions_count{labels}"] == 0
+        assert values["kafka_log_logcleanermanager_max_dirty_percent"] == 0
     finally:
         broker.stop()
         controller.stop()

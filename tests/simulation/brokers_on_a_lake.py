@@ -119,7 +119,7 @@ class LakeBroker:
         )
         self.server = RequestServer(self.manager, self.delayed)
         self.sessions = FetchManager(FetchSessionCache(clock, cluster.config.max_incremental_fetch_session_cache_slots))
-        self.told: SimpleQueue[MetadataImage] = SimpleQueue()
+        self.images: SimpleQueue[MetadataImage] = SimpleQueue()
         publisher = BrokerMetadataPublisher(
             id_,
             self.cache,
@@ -144,7 +144,7 @@ class LakeBroker:
 
     def on_metadata_update(self, delta: Any, new_image: MetadataImage, manifest: Any) -> None:
         """The last publisher: all others have the image before."""
-        self.told.put(new_image)
+        self.images.put(new_image)
 
     def on_controller_change(self, leader_and_epoch: Any) -> None: ...
 
@@ -154,7 +154,7 @@ class LakeBroker:
         """The first image for which it holds, once the broker has acted on it; no-op records bring two a second."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            image = self.told.get(timeout=PATIENCE)
+            image = self.images.get(timeout=PATIENCE)
             if holds(image):
                 return image
         raise AssertionError(f"broker {self.id} waited {PATIENCE} s in vain: {image}")

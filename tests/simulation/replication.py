@@ -90,7 +90,7 @@ class Simulation:
         self.disks = disks
         self.moved = 0
         self.cluster.create(self.chance.choice((1, 2)))
-        self.cluster.tell()
+        self.cluster.publish()
         self.asleep: dict[int, int] = {}
         self.stalled: dict[int, int] = {}
         """The time until which brokers copy no replica to another directory."""
@@ -531,7 +531,7 @@ class Simulation:
     def _peaceful_round(self) -> None:
         for _ in range(14):
             self._deliver()
-        self.cluster.tell()
+        self.cluster.publish()
         self.cluster.advance(60)
         for node in self.cluster.nodes.values():
             node.manager.maybe_shrink_isr()

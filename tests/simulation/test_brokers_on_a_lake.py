@@ -42,7 +42,7 @@ def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LakeClus
     try:
         made.start(1, 2, 3)
         yield made
-        assert [node.faults.told for node in made.nodes.values()] == [[], [], []]
+        assert [node.faults.handled for node in made.nodes.values()] == [[], [], []]
     finally:
         made.stop()
         controller.close()

@@ -34,19 +34,19 @@ def test_a_condition_wakes_one_thread_at_a_time(time: Scheduler) -> None:
             assert changed.wait(100)
             woken.append(name)
 
-    def tell() -> None:
+    def notify() -> None:
         for _ in range(2):
             time.sleep(SECOND)
             with changed:
                 changed.notify()
-                woken.append("told")
+                woken.append("notified")
 
     for name in ("a", "b"):
         time.start(process, name, lambda name=name: wait(name))  # type: ignore[misc]
-    time.start(process, "teller", tell)
+    time.start(process, "notifier", notify)
     time.run(10 * SECOND)
-    assert [one == "told" for one in woken] == [True, False, True, False]
-    assert set(woken) == {"a", "b", "told"}
+    assert [one == "notified" for one in woken] == [True, False, True, False]
+    assert set(woken) == {"a", "b", "notified"}
 
 
 def test_a_killed_process_does_nothing_more(time: Scheduler) -> None:

@@ -65,9 +65,9 @@ def test_hours_of_an_earlier_tree_are_taken_over_if_its_histories_are_the_same(
     monkeypatch.setattr("sys.argv", words)
     monkeypatch.setattr(simulate, "adopted", lambda *_: [dict(line, records=0) for line in taken])
     assert simulate.main() == 0
-    told = capsys.readouterr().out
-    assert "60 of 60 hours are done, 0 failed" in told
-    assert "60 are of earlier trees, of which one in 50 made the same history again" in told
+    printed = capsys.readouterr().out
+    assert "60 of 60 hours are done, 0 failed" in printed
+    assert "60 are of earlier trees, of which one in 50 made the same history again" in printed
     assert simulate.read(tmp_path / "tree.jsonl").keys() == set(range(1, 61))
 
     kept = tmp_path / "tree.jsonl"

@@ -1,4 +1,4 @@
-"""For the cluster's driver: writes numbers as a Delta table, decodes them in Arrow on executors, tells what it saw."""
+"""For the cluster's driver: writes numbers as a Delta table, decodes them in Arrow on executors, says what it saw."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def streamed(spark: SparkSession, lake: str) -> list[int]:
 
 
 def shown(spark: SparkSession, lake: str) -> list[Any]:
-    """The number of records that a job and a read have, and what the session's page tells after that and a fold."""
+    """The number of records that a job and a read have, and what the session's page shows after that and a fold."""
     run_job("all", lake, spark=spark)
     rows = read_records(spark, lake, columns=["offset"]).count()
     assert image_frame(spark, lake).count() > 0
@@ -105,7 +105,7 @@ def shown(spark: SparkSession, lake: str) -> list[Any]:
 
 
 def pages_of(page: str) -> list[str]:
-    """What the page of Spark's one application tells as JSON."""
+    """What the page of Spark's one application shows as JSON."""
     applications = f"{page}/api/v1/applications"
     (application,) = json.loads(text_at(applications))
     parts = ("environment", "executors", "jobs", "stages?details=true", "sql?details=true&planDescription=true")

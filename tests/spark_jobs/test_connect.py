@@ -124,14 +124,14 @@ def test_jobs_make_the_tables_of_one_process_in_steps(tmp_path: Path, made: Path
     log.refresh()
     append_in(log, 1, whole[400:])
     heard: list[ReplayProgress] = []
-    told: list[int] = []
+    offsets: list[int] = []
     done = run_job(
         "all",
         lake,
         spark=session,
         options=StreamOptions(max_records=3_000),
         listener=ReplayListener(heard.append),
-        on_progress=lambda offset, _: told.append(offset),
+        on_progress=lambda offset, _: offsets.append(offset),
     )
     assert (done.base_offset, done.offset) == (whole[400].base_offset - 1, LAST_OFFSET)
     assert (done.micro_batches, done.steps, done.executors, done.driver_batches) == (2, 2, 1, 0)
@@ -140,7 +140,7 @@ def test_jobs_make_the_tables_of_one_process_in_steps(tmp_path: Path, made: Path
     assert tables_of(lake) == tables_of(made)
     assert done.open_rows["partition_history"] == done.image.topics.partition_count
     assert run_job("all", lake, spark=session).micro_batches == 0
-    assert told[-1] == LAST_OFFSET
+    assert offsets[-1] == LAST_OFFSET
     assert [progress.lag for progress in heard] == [LAST_OFFSET - progress.offset for progress in heard]
     assert (len(heard), heard[-1].offset) == (2, LAST_OFFSET)
     assert heard[-1].partitions == done.image.topics.partition_count

@@ -92,7 +92,7 @@ def test_columns_are_chosen(spark: SparkSession, lake: Path) -> None:
         table_frame(spark, lake, "events", columns=["offset", "who"])
 
 
-def test_a_table_that_is_not_there_is_told_with_the_job_that_makes_it(spark: SparkSession, lake: Path) -> None:
+def test_a_table_that_is_not_there_is_reported_with_the_job_that_makes_it(spark: SparkSession, lake: Path) -> None:
     lake_of(lake.parent / "other", commits=1, last=10)
     with pytest.raises(
         LakeError, match=r"other has no scram_history/ yet: run `kraftlake tables .*other scram_history` first"

@@ -64,10 +64,10 @@ def asked(machine: Path) -> str:
 
 def test_without_apt_one_sentence_says_what_to_install(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert tool.main() == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("no Java was found: install a Java 17")
-    assert told.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("no Java was found: install a Java 17")
+    assert printed.err.count("\n") == 1
 
 
 def test_root_without_a_terminal_is_not_asked(
@@ -86,7 +86,7 @@ def test_a_distribution_without_17_gives_its_own_java(tool: ModuleType, machine:
     assert "openjdk-17-jre-headless" in asked(machine)
 
 
-def test_apt_that_has_none_is_told(tool: ModuleType, machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_apt_that_has_none_is_reported(tool: ModuleType, machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_apt(machine, "no-such-package")
     assert tool.main() == 1
     assert capsys.readouterr().err.splitlines()[-1].startswith("apt could not install any of openjdk-17-jre-headless")

@@ -26,17 +26,17 @@ def test_what_reaches_the_store_goes_along_and_nothing_else() -> None:
     assert lent({"PYTHONHASHSEED": "0"}) == KEYS | PLACE | {"PYTHONHASHSEED": "0"}
 
 
-def test_what_the_session_was_told_stays(environment: pytest.MonkeyPatch) -> None:
-    told = {"AWS_REGION": "there", "AWS_ENDPOINT": "http://inside:9000"}
-    assert lent({**told}) == KEYS | PLACE | told
+def test_what_the_session_was_given_stays(environment: pytest.MonkeyPatch) -> None:
+    of_session = {"AWS_REGION": "there", "AWS_ENDPOINT": "http://inside:9000"}
+    assert lent({**of_session}) == KEYS | PLACE | of_session
     environment.setenv("AWS_REGION", "elsewhere")
     given = dict[str, str]()
     assert lent(given) == lent(given) == KEYS | PLACE | {"AWS_REGION": "elsewhere"}
 
 
 def test_keys_of_two_environments_are_never_mixed() -> None:
-    told = {"AWS_ACCESS_KEY_ID": "theirs", "AWS_SECRET_ACCESS_KEY": "their secret"}
-    assert lent({**told}) == PLACE | told
+    of_session = {"AWS_ACCESS_KEY_ID": "theirs", "AWS_SECRET_ACCESS_KEY": "their secret"}
+    assert lent({**of_session}) == PLACE | of_session
 
 
 def test_without_keys_here_the_executors_use_their_own(environment: pytest.MonkeyPatch) -> None:

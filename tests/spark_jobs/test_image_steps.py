@@ -26,8 +26,8 @@ from kraftlake.spark_jobs.image_steps import ImageSteps
 from kraftlake.spark_jobs.source_faults import KraftSourceError
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNKNOWN, abort, begin, end, log_of, topic
+from tests.tables.logs_for_writers import REAL_LOGS, cut, real_log
 from tests.tables.sample_log import SAMPLES, append_in, batches_between, lake_of
-from tests.tables.telling import REAL_LOGS, cut, real_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 EXAMPLES = settings().max_examples // 3
 """Each of them writes a lake."""
 
-Told = tuple[MetadataImage, LoaderManifest, dict[str, Any]]
+Published = tuple[MetadataImage, LoaderManifest, dict[str, Any]]
 
 
 def change_of(delta: MetadataDelta, image: MetadataImage) -> dict[str, Any]:
-    """What there is to see of a change: the image before it, the parts that it changes, and what it tells brokers."""
+    """What there is to see of a change: the image before, the parts that it changes, the local changes of brokers."""
     topics = delta.topics_delta
-    told = {} if topics is None else {broker: topics.local_changes(broker) for broker in image.cluster.brokers}
-    return {"before": delta.image, "parts": repr(delta), "told": told}
+    local_changes = {} if topics is None else {broker: topics.local_changes(broker) for broker in image.cluster.brokers}
+    return {"before": delta.image, "parts": repr(delta), "local_changes": local_changes}
 
 
 class Receiver:
-    """Keeps what it is told, and skips what it has; fails at the calls numbered `failures`, before it keeps them."""
+    """Keeps what it receives, and skips what it has; fails at the calls numbered `failures`, before it keeps them."""
 
     def __init__(self, *failures: int) -> None:
-        self.told: list[Told] = []
+        self.received: list[Published] = []
         self.repeated = 0
         self.calls = 0
         self.failures = failures
@@ -59,17 +59,17 @@ class Receiver:
         if self.calls in self.failures:
             raise ValueError("not now")
         assert manifest.provenance == image.provenance
-        if self.told and manifest.provenance.offset <= self.offsets[-1]:
+        if self.received and manifest.provenance.offset <= self.offsets[-1]:
             self.repeated += 1
         else:
-            self.told.append((image, manifest, change_of(delta, image)))
+            self.received.append((image, manifest, change_of(delta, image)))
 
     @property
     def offsets(self) -> list[int]:
-        return [image.provenance.offset for image, *_ in self.told]
+        return [image.provenance.offset for image, *_ in self.received]
 
 
-def published(lake: Path) -> list[Told]:
+def published(lake: Path) -> list[Published]:
     """What one process publishes of the whole log."""
     changes = kraftlake.open(lake).changes()
     return [(each.image, each.manifest, change_of(each.delta, each.image)) for each in changes]
@@ -110,7 +110,7 @@ def test_steps_that_fail_and_are_repeated_bring_each_change_of_the_log_in_order(
                     receiver.failures = ()
         receiver.failures = ()
         steps.take_rows(rows, is_first=is_first)
-    assert receiver.told == published(lake)
+    assert receiver.received == published(lake)
 
 
 @settings(max_examples=EXAMPLES)
@@ -123,14 +123,14 @@ def test_a_stream_that_starts_anywhere_loads_the_image_there_and_goes_on_as_the_
     (batch,) = (batch for batch in log if batch.base_offset <= start <= batch.last_offset)
     receiver = Receiver()
     ImageSteps(lake, receiver).take_rows(to_rows(log).slice(start), is_first=True)
-    told = receiver.told
+    received = receiver.received
     before = kraftlake.open(lake).image(batch.base_offset - 1) if batch.base_offset else MetadataImage.EMPTY
     if not before.is_empty():
-        (image, manifest, change), *told = told
+        (image, manifest, change), *received = received
         assert isinstance(manifest, SnapshotManifest)
         assert change["before"].is_empty()
         assert not diff_images(image, before).changes
-    assert told == [each for each in published(lake) if each[0].provenance.offset >= batch.base_offset]
+    assert received == [each for each in published(lake) if each[0].provenance.offset >= batch.base_offset]
 
 
 @pytest.mark.parametrize("sample", REAL_LOGS)
@@ -141,7 +141,7 @@ def test_real_logs_are_published_as_in_one_process(places: Iterator[Path], sampl
     steps = ImageSteps(lake, receiver)
     for number, batches in enumerate(cut(log, range(0, len(log), 700))[1:]):
         steps.take_rows(to_rows(batches), is_first=number == 0)
-    assert receiver.told == published(lake)
+    assert receiver.received == published(lake)
 
 
 def test_an_aborted_transaction_publishes_nothing_of_it_and_an_open_one_nothing_yet(places: Iterator[Path]) -> None:
@@ -150,7 +150,7 @@ def test_an_aborted_transaction_publishes_nothing_of_it_and_an_open_one_nothing_
     receiver = Receiver()
     for number, batch in enumerate(log):  # each in a process of its own
         ImageSteps(lake, receiver).take_rows(to_rows([batch]), is_first=number == 0)
-    names = [sorted(image.topics.topics_by_name()) for image, *_ in receiver.told]
+    names = [sorted(image.topics.topics_by_name()) for image, *_ in receiver.received]
     assert receiver.offsets == [0, 1, 5, 9]
     assert names == [[], ["topic-1"], ["topic-1"], ["topic-1", "topic-4", "topic-5"]]
 
@@ -165,9 +165,9 @@ def test_a_trimmed_log_begins_with_the_oldest_image_that_it_has(places: Iterator
     ImageSteps(lake, receiver).take_rows(log.rows(), is_first=True)
     first, *others = kraftlake.open(lake).changes()
     assert first.of_snapshot
-    assert receiver.told[0][:2] == (first.image, SnapshotManifest(provenance=first.image.provenance))
-    assert receiver.told[0][0].provenance.cluster_id == log.cluster_id is not None
-    assert receiver.told[1:] == [(each.image, each.manifest, change_of(each.delta, each.image)) for each in others]
+    assert receiver.received[0][:2] == (first.image, SnapshotManifest(provenance=first.image.provenance))
+    assert receiver.received[0][0].provenance.cluster_id == log.cluster_id is not None
+    assert receiver.received[1:] == [(each.image, each.manifest, change_of(each.delta, each.image)) for each in others]
 
 
 def test_a_stream_that_starts_at_the_end_of_a_log_loads_the_image_there_in_a_step_without_rows(
@@ -181,14 +181,14 @@ def test_a_stream_that_starts_at_the_end_of_a_log_loads_the_image_there_in_a_ste
     steps = ImageSteps(lake, receiver)
     for is_first in (True, False):
         steps.take_rows(to_rows([]), is_first=is_first)
-    assert [manifest for _, manifest, _ in receiver.told] == [
-        SnapshotManifest(provenance=receiver.told[0][0].provenance)
+    assert [manifest for _, manifest, _ in receiver.received] == [
+        SnapshotManifest(provenance=receiver.received[0][0].provenance)
     ]
     MetadataLog.open(lake).append(batches[3:])
     for number, batch in enumerate(batches[3:]):
         taken = ImageSteps(lake, receiver) if number else steps
         taken.take_rows(to_rows([batch]), is_first=False)
-    assert receiver.told[1:] == published(lake)[2:]
+    assert receiver.received[1:] == published(lake)[2:]
     empty = next(places)
     MetadataLog.create(empty)
     ImageSteps(empty, Receiver(1)).take_rows(to_rows([]), is_first=True)
@@ -221,7 +221,7 @@ def test_a_query_that_fails_in_a_step_goes_on_with_that_step(spark: SparkSession
     run(receiver)
     assert receiver.repeated > 1
     assert kept < receiver.offsets[receiver.offsets.index(kept) + 1]
-    load, *changes = receiver.told
+    load, *changes = receiver.received
     assert isinstance(load[1], SnapshotManifest)
     assert all(isinstance(manifest, LogDeltaManifest) for _, manifest, _ in changes)
     assert load[0] == kraftlake.open(lake).image(load[0].provenance.offset)
@@ -233,7 +233,7 @@ def test_a_query_that_fails_in_a_step_goes_on_with_that_step(spark: SparkSession
     calls = receiver.calls
     run(receiver)
     assert receiver.calls > calls
-    assert changes == receiver.told[1:]
+    assert changes == receiver.received[1:]
 
 
 @pytest.mark.spark
@@ -248,7 +248,7 @@ def test_a_query_that_starts_at_the_end_of_a_log_loads_the_image_there_and_has_w
         stream = image_stream(spark, lake, receiver, starting_offset="latest")
         query = stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
         assert query.awaitTermination(300)
-    (image, manifest, _), *changes = receiver.told
+    (image, manifest, _), *changes = receiver.received
     assert image.provenance.offset == 1000
     assert isinstance(manifest, SnapshotManifest)
     assert changes == [each for each in published(lake) if each[0].provenance.offset > 1000]

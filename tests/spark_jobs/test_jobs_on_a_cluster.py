@@ -135,9 +135,9 @@ def test_every_job_makes_the_rows_of_one_process_in_any_number_of_steps(
         shutil.copytree(expected, tmp_path / job)
     update_tables(expected, TABLES)
     records = -(-MetadataLog.open(expected).end_offset // steps)
-    told = spark_cluster.run_driver(DRIVER, tmp_path / "JOB", records, 0, *JOBS, timeout=1_800)
+    answer = spark_cluster.run_driver(DRIVER, tmp_path / "JOB", records, 0, *JOBS, timeout=1_800)
     for name, job in JOBS.items():
-        taken, by_driver = told[name]
+        taken, by_driver = answer[name]
         assert steps // 2 < taken <= max(1, 2 * (steps - 1)), "a step ends with a batch, and takes one that is larger"
         assert by_driver == 0, "executors have made all rows"
         assert rows_of(tmp_path / name, job.tables) == rows_of(expected, job.tables)

@@ -87,7 +87,7 @@ def test_a_step_of_offsets_alone_is_one_row(log: MetadataLog) -> None:
         read.reader(read.schema())
 
 
-def test_a_stream_starts_where_it_is_told_to(log: MetadataLog) -> None:
+def test_a_stream_starts_where_it_is_asked_to(log: MetadataLog) -> None:
     end = log.end_offset
     for asked, start in (("earliest", 0), ("latest", end), ("Latest", end), (17, 17), (0, 0), (end, end)):
         assert stream_of(log.path, startingOffset=asked).initialOffset()["offset"] == start

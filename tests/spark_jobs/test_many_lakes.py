@@ -56,10 +56,10 @@ def three_lakes(folder: Path) -> Path:
 
 
 def check_three_lakes(lakes: Path, said: str) -> None:
-    told = json.loads(said)
-    assert [Path(run["lake"]).name for run in told["lakes"]] == ["a", "b", "c"]
-    assert told["failed"] == 1
-    first, damaged, last = told["lakes"]
+    report = json.loads(said)
+    assert [Path(run["lake"]).name for run in report["lakes"]] == ["a", "b", "c"]
+    assert report["failed"] == 1
+    first, damaged, last = report["lakes"]
     assert damaged == {"lake": str(lakes / "b"), "error": damaged["error"]}
     assert ".parquet is no Parquet file that can be read" in damaged["error"]
     assert (first["clusterId"], last["clusterId"]) == (None, "the-cluster")
@@ -73,12 +73,12 @@ def check_three_lakes(lakes: Path, said: str) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_two_lakes_are_made_as_in_one_process_and_the_damaged_third_is_told(tmp_path: Path) -> None:
+def test_two_lakes_are_made_as_in_one_process_and_the_damaged_third_is_reported(tmp_path: Path) -> None:
     """On a cluster, in the quick profile: tests/spark_jobs/test_object_store.py."""
     lakes = three_lakes(tmp_path)
-    told = run("spark", "all", lakes, lakes / "a", "--json", code=1)
-    assert told.stderr == "error: 1 of 3 lakes failed\n"
-    check_three_lakes(lakes, told.stdout)
+    result = run("spark", "all", lakes, lakes / "a", "--json", code=1)
+    assert result.stderr == "error: 1 of 3 lakes failed\n"
+    check_three_lakes(lakes, result.stdout)
 
 
 @pytest.mark.skipif(os.environ.get("KRAFTLAKE_TESTS") != "long", reason="KRAFTLAKE_TESTS=long: three JVMs")
@@ -96,11 +96,11 @@ def test_they_are_made_so_on_a_cluster(spark_cluster: SparkCluster, tmp_path: Pa
 def test_each_lake_goes_on_from_where_its_tables_are_and_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     log = lake_of(tmp_path / "a", commits=1, last=500)
     lake_of(tmp_path / "b", commits=1, last=700)
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     lakes = [tmp_path / "a", str(tmp_path / "*"), f"{tmp_path}/b/"]
-    first = run_lakes("records", lakes, spark=spark, on_progress=lambda *step: told.append(step))
+    first = run_lakes("records", lakes, spark=spark, on_progress=lambda *step: progress.append(step))
     assert [(run.lake, run.error) for run in first.lakes] == [(str(tmp_path / name), None) for name in "ab"]
-    assert told == [(0, 2), (1, 2), (2, 2)]
+    assert progress == [(0, 2), (1, 2), (2, 2)]
     append_in(log, 1, batches_between(log.end_offset, LAST_OFFSET))
     again = run_lakes("records", [tmp_path], spark=spark)
     made = [(run.summary or {})["rows"]["records"] for result in (first, again) for run in result.lakes]
@@ -188,9 +188,9 @@ def lakes(tmp_path: Path) -> Path:
 def test_the_command_shows_a_line_for_each_lake_and_exits_with_1_if_one_failed(
     spark: SparkSession, lakes: Path
 ) -> None:
-    told = run("spark", "events", lakes, code=1, width=200)
-    assert told.stderr == "error: 1 of 2 lakes failed\n"
-    heading, _, first, second, error = told.stdout.splitlines()
+    result = run("spark", "events", lakes, code=1, width=200)
+    assert result.stderr == "error: 1 of 2 lakes failed\n"
+    heading, _, first, second, error = result.stdout.splitlines()
     assert heading.split() == ["lake", "cluster", "offsets", "rows", "snapshots"]
     assert first.split()[:5] == [str(lakes / "a"), "–", "0", "to", "500"]
     assert second.split() == [str(lakes / "b"), "failed"]
@@ -201,8 +201,8 @@ def test_the_command_shows_a_line_for_each_lake_and_exits_with_1_if_one_failed(
 
 
 def test_what_many_lakes_do_not_have_is_refused_without_a_jvm(lakes: Path) -> None:
-    told = fault("spark", "all", lakes, "--trigger", "processing-time=2 seconds", code=2)
-    assert told.startswith("--trigger is for one lake: many are brought up to the ends of their logs once")
+    message = fault("spark", "all", lakes, "--trigger", "processing-time=2 seconds", code=2)
+    assert message.startswith("--trigger is for one lake: many are brought up to the ends of their logs once")
     fault("spark", "snapshot", lakes / "a", lakes / "b", code=2)
     assert "No lake matches" in fault("spark", "all", f"{lakes}/x*")
     (lakes / "c").mkdir()

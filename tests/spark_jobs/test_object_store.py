@@ -123,9 +123,9 @@ def test_executors_read_fold_and_write_there_without_a_client_of_hadoops(
 ) -> None:
     append_in(MetadataLog.create(lake), 4, sample_batches())
     lake_of(tmp_path / "lake", commits=4)
-    told = found(lake, "everything")
-    assert told == everything(spark, str(tmp_path / "lake"))
-    assert told["records"]["committed"][-1] == LAST_OFFSET
+    answer = found(lake, "everything")
+    assert answer == everything(spark, str(tmp_path / "lake"))
+    assert answer["records"]["committed"][-1] == LAST_OFFSET
     assert batches_of_snapshots(lake) == batches_of_snapshots(tmp_path / "lake")
 
 
@@ -133,8 +133,8 @@ def test_a_cluster_whose_workers_know_no_store_makes_and_reads_its_tables(
     lake: str, server: dict[str, str], spark_cluster: SparkCluster, tmp_path: Path
 ) -> None:
     append_in(MetadataLog.create(lake), 2, batches_between(0, LAST_ON_CLUSTER))
-    told = spark_cluster.run_driver(IN_A_LAKE, lake, "made", timeout=400)
-    assert told["made"] == [2, 0]
+    answer = spark_cluster.run_driver(IN_A_LAKE, lake, "made", timeout=400)
+    assert answer["made"] == [2, 0]
     logs = [
         path.read_text("utf-8", "replace")
         for path in spark_cluster.folder.rglob("*")
@@ -148,16 +148,16 @@ def test_a_cluster_whose_workers_know_no_store_makes_and_reads_its_tables(
     for name in at_least_one(TABLES):
         assert rows[name] == expected[name], name
     check_snapshots(lake, LAST_ON_CLUSTER)
-    check_minutes(told["minutes"], DeltaTable(tmp_path / "lake" / "cluster_metrics").to_pyarrow_table().to_pylist())
+    check_minutes(answer["minutes"], DeltaTable(tmp_path / "lake" / "cluster_metrics").to_pyarrow_table().to_pylist())
     so = state_at(lake, STATE_AT, columns=["topic", "partition", "isr", "leader"]).to_pylist()
-    assert told["state"] == sorted([row["topic"], row["partition"], row["isr"]] for row in so if row["leader"] == 2)
+    assert answer["state"] == sorted([row["topic"], row["partition"], row["isr"]] for row in so if row["leader"] == 2)
     topics = DeltaTable(tmp_path / "lake" / "topic_history").to_pyarrow_table().to_pylist()
-    assert told["ended"] == sorted(row["topic"] for row in topics if row["valid_to_offset"] is not None)
-    assert told["streamed"] == list(range(LAST_ON_CLUSTER + 1))
-    assert told["lakes"] == [1, {"records": LAST_ON_CLUSTER + 1}, LAST_ON_CLUSTER + 1]
-    assert len(told["minutes"]) > 3
-    assert told["state"]
-    assert told["ended"]
+    assert answer["ended"] == sorted(row["topic"] for row in topics if row["valid_to_offset"] is not None)
+    assert answer["streamed"] == list(range(LAST_ON_CLUSTER + 1))
+    assert answer["lakes"] == [1, {"records": LAST_ON_CLUSTER + 1}, LAST_ON_CLUSTER + 1]
+    assert len(answer["minutes"]) > 3
+    assert answer["state"]
+    assert answer["ended"]
 
 
 def found_by_local_driver(lake: str, what: str, **environment: str) -> dict[str, Any]:
@@ -168,8 +168,8 @@ def found_by_local_driver(lake: str, what: str, **environment: str) -> dict[str,
         cwd=ROOT, env=driver_environment() | environment, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 LOGGED = {

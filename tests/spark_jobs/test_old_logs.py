@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 OFFSETS = 478
-TOLD = r"^offset 1, FEATURE_LEVEL_RECORD: metadata\.version 4 is below 7 \(3\.3-IV3\)[^\n]*$"
+MESSAGE = r"^offset 1, FEATURE_LEVEL_RECORD: metadata\.version 4 is below 7 \(3\.3-IV3\)[^\n]*$"
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 REPLAYING = sorted(set(JOBS) - {"records"}) if LONG else ["all"]
 
@@ -51,7 +51,7 @@ def test_a_job_that_replays_names_the_offset_and_its_tables_stay_empty(
 ) -> None:
     small, whole = StreamOptions(max_records=3_000), StreamOptions()
     for options in (small, whole) if LONG else (small,):
-        with pytest.raises(ReplayError, match=TOLD):
+        with pytest.raises(ReplayError, match=MESSAGE):
             run_job(job, lake, spark=spark, options=options)
     for table in at_least_one(JOBS[job].tables):
         assert DeltaTable(lake / table).to_pyarrow_table().num_rows == 0
@@ -82,7 +82,7 @@ def test_its_records_are_read_and_kept_all_the_same(spark: SparkSession, lake: P
 
 def test_the_commands_end_with_one_sentence(lake: Path) -> None:
     for words in (["events"], ["snapshot", "--json"]):
-        told = run("spark", *words, lake, code=1)
-        (sentence,) = told.stderr.splitlines()
+        result = run("spark", *words, lake, code=1)
+        (sentence,) = result.stderr.splitlines()
         assert "offset 1, FEATURE_LEVEL_RECORD: metadata.version 4 is below 7" in sentence
-        assert told.stdout == ""
+        assert result.stdout == ""

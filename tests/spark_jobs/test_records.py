@@ -65,17 +65,17 @@ def test_executors_write_a_backlog_in_commits_and_a_killed_run_goes_on(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lake_with_a_backlog(tmp_path, monkeypatch)
-    told: list[int] = []
+    offsets: list[int] = []
 
     def killed(offset: int, end: int) -> None:
-        told.append(offset)
-        if len(told) == 2:
+        offsets.append(offset)
+        if len(offsets) == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run_job("records", lake, spark=spark, on_progress=killed)
-    assert 1000 < told[0] < told[1] < LAST_OFFSET
-    assert rows_of(lake).num_rows == told[1] + 1
+    assert 1000 < offsets[0] < offsets[1] < LAST_OFFSET
+    assert rows_of(lake).num_rows == offsets[1] + 1
     result = run_records(lake, spark)
     assert result.offset == LAST_OFFSET
     assert rows_of(lake).equals(expected(lake))

@@ -124,7 +124,7 @@ def test_a_run_with_nothing_new_writes_nothing(lake_in_one_go: Path, expected: T
     assert Tables.of(lake_in_one_go) == expected
 
 
-def told(rows: list[dict[str, Any]], *changes: str) -> set[str]:
+def changed_partitions(rows: list[dict[str, Any]], *changes: str) -> set[str]:
     return {f"{row['topic']}-{row['partition']}" for row in rows if row["change"] in changes}
 
 
@@ -133,7 +133,7 @@ def test_the_table_is_described_and_readable_by_all(lake_in_one_go: Path, expect
     table = DeltaTable(lake_in_one_go / "local_changes")
     assert table.protocol().min_reader_version == 1
     assert table.protocol().min_writer_version == 2
-    assert table.metadata().description == "What each metadata delta told each broker to do."
+    assert table.metadata().description == "What each metadata delta means to each broker."
     assert table.metadata().configuration == {
         "delta.appendOnly": "true",
         "delta.dataSkippingStatsColumns": (
@@ -151,7 +151,7 @@ def test_the_table_is_described_and_readable_by_all(lake_in_one_go: Path, expect
 def test_micro_batches_of_any_size_give_the_same_tables(tmp_path: Path, expected: Tables, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=4)
     progress: list[tuple[int, int]] = []
-    done = replay(tmp_path / "lake", spark, max_records=1_500, on_progress=lambda *told: progress.append(told))
+    done = replay(tmp_path / "lake", spark, max_records=1_500, on_progress=lambda *step: progress.append(step))
     assert done.micro_batches == 4
     assert len(progress) == done.steps == 4
     assert progress[-1] == (LAST_OFFSET, LAST_OFFSET + 1)
@@ -234,7 +234,7 @@ def test_where_the_log_starts_above_0_it_begins_with_the_oldest_snapshot(tmp_pat
     assert rows[0]["offset"] == 3037
     first = [row for row in rows if row["offset"] == 3037 and row["broker"] == 1]
     at_snapshot = open_source(SAMPLE).image(3037)
-    assert told(first, "leader_elected", "follower") == hosted(at_snapshot, 1)
+    assert changed_partitions(first, "leader_elected", "follower") == hosted(at_snapshot, 1)
 
 
 def hosted(image: MetadataImage, broker: int) -> set[str]:

@@ -83,7 +83,7 @@ def test_other_faults_of_a_run_stay_what_they_are() -> None:
         assert cause_of(fault) is fault
 
 
-def py4j_says(told: logging.Logger) -> None:
+def py4j_says(logger: logging.Logger) -> None:
     """As py4j does within a call: by the root logger, from a file of its own."""
     try:
         raise KeyboardInterrupt
@@ -91,7 +91,7 @@ def py4j_says(told: logging.Logger) -> None:
         source = compile(
             "log.exception('KeyboardInterrupt while sending command.')", "/lib/py4j/java_gateway.py", "exec"
         )
-        exec(source, {"log": told})
+        exec(source, {"log": logger})
 
 
 def test_what_py4j_says_is_dropped_during_a_run_only(caplog: pytest.LogCaptureFixture) -> None:

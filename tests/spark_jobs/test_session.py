@@ -87,8 +87,8 @@ def test_a_long_lived_session_compiles_what_is_hot(spark: SparkSession) -> None:
     assert spark.conf.get("spark.executor.extraJavaOptions") == quick_executors
     jvm = spark.sparkContext._jvm
     assert jvm is not None
-    told = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
-    assert {*shlex.split(quick)} <= {*told}, "the JVM has them"
+    arguments = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    assert {*shlex.split(quick)} <= {*arguments}, "the JVM has them"
     for options in options_of(long_lived=True):
         assert "TieredStopAtLevel" not in options
         assert "-XX:Tier4CompileThreshold=" in options
@@ -113,7 +113,7 @@ def test_a_jvm_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_master_that_spark_does_not_know_is_told_in_its_words(tmp_path: Path) -> None:
+def test_a_master_that_spark_does_not_know_is_reported_in_its_words(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", commits=1, last=10)
     done = run([sys.executable, "-m", "kraftlake.cli", "spark", "snapshot", str(tmp_path / "lake"), "--master", "foo"])
     assert done.returncode == 1

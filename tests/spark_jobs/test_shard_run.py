@@ -143,11 +143,11 @@ def test_tables_begin_with_a_snapshot_that_ends_behind_where_a_run_is_to_end(
     lake, batches = tmp_path / "lake", batches_between(0, LAST_OFFSET)
     log = MetadataLog.create(lake)
     append_in(log, 6, batches[:800])
-    end, told = batches[600].last_offset + 1, list[ExecutorStep]()
+    end, steps = batches[600].last_offset + 1, list[ExecutorStep]()
     trim_to_a_snapshot(log, end)
     for last in (log.batches_end(log.start_offset, 1) - 1, log.batches_end(log.start_offset + 100, 1) - 1):
-        told += advance(spark, lake, ALL.tables, last)
-        assert [(step.offset, step.end) for step in told] == [(end - 1, end)]
+        steps += advance(spark, lake, ALL.tables, last)
+        assert [(step.offset, step.end) for step in steps] == [(end - 1, end)]
         assert covered_by(LakeReader(log), writers_of(ALL.tables)) == dict.fromkeys(ALL.tables, end - 1)
     advance(spark, lake, ALL.tables, log.end_offset - 1)
     assert rows_of(lake) == made_in_process(tmp_path / "other", log)

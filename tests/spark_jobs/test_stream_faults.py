@@ -27,7 +27,7 @@ Caused by: {raised}
 BY_JAVA = 'java.io.IOException: Cannot run program "./environment/bin/python": error=2, No such file or directory'
 
 
-def test_a_jvm_that_is_gone_is_told_in_words_for_people() -> None:
+def test_a_jvm_that_is_gone_is_reported_in_words_for_people() -> None:
     assert "killed, or out of memory" in str(worded(Py4JNetworkError("Error while sending or receiving")))
 
 
@@ -81,12 +81,12 @@ def test_the_reason_why_the_daemon_of_workers_does_not_start_is_what_it_printed(
     assert str(worded(ValueError(FAILED_STAGE.format(raised=raised)))) == reason
 
 
-def test_a_worker_that_was_killed_is_told_in_words_for_people() -> None:
+def test_a_worker_that_was_killed_is_reported_in_words_for_people() -> None:
     said = FAILED_STAGE.format(raised="org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)")
     assert "killed, or out of memory" in str(worded(ValueError(said)))
 
 
-def test_a_python_that_ends_at_its_start_is_told_in_words_for_people() -> None:
+def test_a_python_that_ends_at_its_start_is_reported_in_words_for_people() -> None:
     said = "[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
     assert "PYSPARK_PYTHON has to be a Python that has kraftlake" in str(worded(ValueError(said)))
 

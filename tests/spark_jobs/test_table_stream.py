@@ -141,12 +141,12 @@ def test_a_stream_lives_through_what_upkeep_and_others_do_to_the_log_under_it(
     log = MetadataLog.create(lake)
     append_in(log, 1, whole[:100])
     offsets: list[int] = []
-    told = threading.Condition()
+    progressed = threading.Condition()
 
     def on_progress(offset: int, _: int) -> None:
-        with told:
+        with progressed:
             offsets.append(offset)
-            told.notify_all()
+            progressed.notify_all()
 
     results: list[StreamResult] = []
     stream = threading.Thread(
@@ -164,9 +164,9 @@ def test_a_stream_lives_through_what_upkeep_and_others_do_to_the_log_under_it(
     stream.start()
     cuts = [100, 200, 300, 400, 500, len(whole)]
     for number, (start, end) in enumerate(pairwise(cuts)):
-        with told:
+        with progressed:
             reached = whole[start].base_offset - 1
-            assert told.wait_for(lambda due=reached: offsets[-1:] >= [due] or not stream.is_alive(), timeout=120)
+            assert progressed.wait_for(lambda due=reached: offsets[-1:] >= [due] or not stream.is_alive(), timeout=120)
         assert stream.is_alive()
         log.refresh()
         match number:
@@ -267,7 +267,7 @@ def test_a_stream_that_ends_before_it_has_all_that_was_there_is_no_success(
         run(tmp_path / "lake", spark, "events")
 
 
-def test_progress_is_told_to_listeners_and_the_log(tmp_path: Path, spark: SparkSession) -> None:
+def test_progress_reaches_listeners_and_the_log(tmp_path: Path, spark: SparkSession) -> None:
     lake_of(tmp_path / "lake", commits=3)
     heard: list[ReplayProgress] = []
     enough = threading.Event()

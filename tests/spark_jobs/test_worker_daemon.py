@@ -54,7 +54,7 @@ _ROUNDS = 4
 def of_workers(spark: SparkSession) -> dict[int, dict[str, Any]]:
     """The worker process of each of some tasks, by its id, and the process which forked it."""
 
-    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def described(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from ()
         for batch in batches:
             daemon = Path("/proc", str(os.getppid()))
@@ -65,10 +65,10 @@ def of_workers(spark: SparkSession) -> dict[int, dict[str, Any]]:
                 "threads": [task.name for task in (daemon / "task").iterdir()],
                 "pid": daemon.name,
             }
-            yield pa.RecordBatch.from_pylist([{"told": json.dumps(facts)}] * batch.num_rows)
+            yield pa.RecordBatch.from_pylist([{"facts": json.dumps(facts)}] * batch.num_rows)
 
-    rounds = [spark.range(0, 2, 1, 2).mapInArrow(told, "told string").toArrow() for _ in range(_ROUNDS)]
-    facts = [json.loads(text) for rows in rounds for text in rows.column("told").to_pylist()]
+    rounds = [spark.range(0, 2, 1, 2).mapInArrow(described, "facts string").toArrow() for _ in range(_ROUNDS)]
+    facts = [json.loads(text) for rows in rounds for text in rows.column("facts").to_pylist()]
     return {one["worker"]: one for one in facts}
 
 

@@ -1,4 +1,4 @@
-"""A derived table that is not there, or a column that it has not, is told with the way out, without Spark."""
+"""A derived table that is not there, or a column that it has not, is reported with the way out, without Spark."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ def test_columns_come_in_the_order_in_which_they_are_asked_for() -> None:
     assert columns_of("events", SCHEMA, []) == pa.schema([])
 
 
-def test_what_is_no_column_is_told_with_those_that_are() -> None:
+def test_what_is_no_column_is_refused_with_those_that_are() -> None:
     with pytest.raises(UsageError, match=r"^events/ has no column 'who': it is one of offset, kind$"):
         columns_of("events", SCHEMA, ["offset", "who"])

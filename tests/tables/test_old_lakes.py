@@ -42,7 +42,7 @@ def tables_of(lake: Path) -> Tables:
 
 
 def says_nothing(event: dict[str, Any]) -> bool:
-    """Whether an event, of the first release, tells that no directory is cordoned where none was."""
+    """Whether an event, of the first release, says that no directory is cordoned where none was."""
     is_empty = {event["before"], event["after"]} == {None, "[]"}
     return is_empty and event["field"] == "cordonedDirectories" and event["offset"] <= COVERED
 
@@ -101,10 +101,10 @@ def test_the_trimmed_lake_has_in_its_tables_what_its_log_no_longer_has(tmp_path:
     for offset in (100, start - 2, COVERED):
         for table in ("partition_history", "config_history"):
             columns = [name for name in schema_of(table).names if name != "leader_rack"]
-            told = sorted(state_at(lake, offset, table, columns=columns).to_pylist(), key=str)
+            states = sorted(state_at(lake, offset, table, columns=columns).to_pylist(), key=str)
             known = sorted(state_at(made_afresh, offset, table, columns=columns).to_pylist(), key=str)
-            keys = [name for name in told[0] if not name.startswith("valid_to")]
-            assert [{key: row[key] for key in keys} for row in told] == [
+            keys = [name for name in states[0] if not name.startswith("valid_to")]
+            assert [{key: row[key] for key in keys} for row in states] == [
                 {key: row[key] for key in keys} for row in known
             ]
     with pytest.raises(LakeError, match=r"partition_history has no column leader_rack: .* run `kraftlake tables"):

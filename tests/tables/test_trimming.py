@@ -124,7 +124,7 @@ def test_tables_know_the_offset_at_a_time_that_the_log_has_no_more(untrimmed: Pa
     assert known_offset_since(untrimmed, times[0] - timedelta(days=1)) == 0
 
 
-def test_what_can_not_be_trimmed_is_told(untrimmed: Path, tmp_path: Path) -> None:
+def test_what_can_not_be_trimmed_is_refused(untrimmed: Path, tmp_path: Path) -> None:
     lake = copied(untrimmed, tmp_path)
     with pytest.raises(OffsetError, match=r"covers offsets up to 3500, so it can be trimmed before 3501 at most"):
         trim_tables(lake, COVERED + 2)

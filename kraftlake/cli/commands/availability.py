@@ -56,7 +56,7 @@ def availability(
     opened = call.open(source)
     with call.suggest_lenient():
         found = opened.availability(first, last, by=by, topics=topics, lenient=not call.strict)
-    _tell_bounds(call, opened.name, found)
+    _warn_bounds(call, opened.name, found)
     if topics:
         call.check_names(opened, topics=topics, found=len(found.rows) > 0)
     call.warn_skipped(found.skipped)
@@ -67,7 +67,7 @@ def availability(
     call.terminal.render(*draw_availability(form, everything=everything))
 
 
-def _tell_bounds(call: Call, name: str, found: Availability) -> None:
+def _warn_bounds(call: Call, name: str, found: Availability) -> None:
     """Say where the log does not reach as far as the window, and where its clock went back."""
     if found.starts_before_log:
         call.terminal.warn(f"what {name} knows begins at {moment(found.begin)}: the window starts there")

@@ -68,7 +68,7 @@ def bundle(
     pseudonyms = None if key_file is None else new_pseudonyms(key_file, extend=extend_key)
     with call.progress() as progress, call.suggest_lenient():
         plan = plan_bundle(
-            call.open(source, tell_torn=False), pseudonyms=pseudonyms, lenient=not call.strict, progress=progress
+            call.open(source, warn_torn=False), pseudonyms=pseudonyms, lenient=not call.strict, progress=progress
         )
     form = {"source": source, **plan.to_json()}
     if call.in_words:

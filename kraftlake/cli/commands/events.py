@@ -86,12 +86,12 @@ def events(
     opened = call.open(source)
     attribution = call.attribution(opened, witnesses)
     wanted = EventSelection(**names, hosted=hosted)
-    told = opened.events(
+    in_range = opened.events(
         first, last, show_secrets=call.show_secrets, lenient=not call.strict, of_brokers=wanted.of_brokers
     )
     if first is None:
         call.warn_changes_begin(opened, "events begin")
-    read = told.tables()
+    read = in_range.tables()
     tables: Iterator[pa.Table] = (table for table in map(wanted.among, read) if len(table))
     if cut.limit is not None:
         tables = first_rows(tables, cut.limit)
@@ -111,7 +111,7 @@ def events(
     read.close()
     if shown is not None:
         call.check_names(opened, **names, found=True)
-    call.warn_skipped(told.skipped)
+    call.warn_skipped(in_range.skipped)
 
 
 def _show(

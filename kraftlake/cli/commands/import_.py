@@ -104,7 +104,7 @@ def import_(
     from kraftlake.cli.output.progress import progress_bars
     from kraftlake.replay.imports.import_log import import_source
 
-    opened = call.open(source, tell_torn=False)
+    opened = call.open(source, warn_torn=False)
     with progress_bars(call.terminal) as progress:
         report = import_source(opened, lake, cluster_id=call.cluster_id, progress=progress)
     form = report.to_json()
@@ -151,7 +151,7 @@ def _follow(
             observed.answered(high_watermark)
 
     if quorum:
-        cluster_id = call.open(source, tell_torn=False).cluster_id
+        cluster_id = call.open(source, warn_torn=False).cluster_id
         client, watch = quorum_of(
             quorum, source, cluster_id, call.terminal.warn, command_config=call.command_config, asked=asked
         )
@@ -200,7 +200,7 @@ def _follow_quorum(call: Call, addresses: str, lake: str, metrics: MetricsAddres
         closing(_Steps(call, lake, observed)) as steps,
         suppress(_StoppedError),
     ):
-        patience = RetryPolicy(wait=stop.wait, tell=waits, answered=answered)
+        patience = RetryPolicy(wait=stop.wait, report=waits, answered=answered)
         follower = QuorumFollower(observer, lake, name=addresses, on_append=observed.appended)
         follower.run(steps, patience=patience, stop=stop)
 

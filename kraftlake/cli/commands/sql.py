@@ -57,7 +57,7 @@ def sql(call: Call, source: str, question: str, *, limit: int, timeout: int) -> 
     opened = call.open(source)
     with call.progress() as progress:
         answer = opened.sql(question, limit=limit, seconds=timeout, progress=progress)
-    _tell(call, answer, opened.end_offset - 1, limit)
+    _warn_left_out(call, answer, opened.end_offset - 1, limit)
     if not call.in_words:
         call.write_rows(Table(answer.columns, _rows(answer)))
         return
@@ -71,7 +71,7 @@ def _rows(answer: SqlRows) -> Iterator[dict[str, object]]:
         yield dict(zip(answer.columns, row, strict=True))
 
 
-def _tell(call: Call, answer: SqlRows, last: int, limit: int) -> None:
+def _warn_left_out(call: Call, answer: SqlRows, last: int, limit: int) -> None:
     """Say what an answer leaves out: rows, and offsets that its tables do not cover."""
     if answer.is_cut:
         call.terminal.warn(f"the first {counted(limit, 'row')} of the answer alone: --limit takes more")

@@ -84,7 +84,7 @@ def apply_plan_of(
         view = AppliedView(call.terminal, len(plan.steps))
     found = apply_plan(
         plan, source, on, journal=Path(name), classes=classes, command_config=call.command_config,
-        pace=Pace(rate=rate), tell=view.step if view is not None else lambda _: None, warn=call.terminal.warn,
+        pace=Pace(rate=rate), on_step=view.step if view is not None else lambda _: None, warn=call.terminal.warn,
     )  # fmt: skip
     reasons = {one.step.path: _CHANGED_BACK for one in found.steps if one.outcome != "skipped"}
     reasons |= {one.path: _MOVED for one in found.left.changes if one.change.part == "topics" and not plan.assignments}

@@ -76,7 +76,7 @@ def watch(
     from kraftlake.kafka_files.sniffing.source_kind import SourceKind
 
     wanted = EventSelection(**names, hosted=hosted)
-    opened = call.open(source, tell_torn=False)
+    opened = call.open(source, warn_torn=False)
     view = WatchView(call.terminal, hidden=not call.in_words)
     poll = poll or POLL_SECONDS
     client, asked = (

@@ -114,7 +114,7 @@ class Call:
         """The writer of single rows, in a format other than text."""
         return RowWriter(self.output)
 
-    def open(self, source: str, *, tell_torn: bool = True) -> Source:
+    def open(self, source: str, *, warn_torn: bool = True) -> Source:
         """The source at a path or URI, of any kind; warns of its torn tail and its gaps.
 
         Says which times those that were given are, if they count from the log's end or are shown in another zone.
@@ -132,7 +132,7 @@ class Call:
             )
         self._note_times(opened)
         self.warn_past_end(opened, self.at)
-        if tell_torn and opened.torn is not None:
+        if warn_torn and opened.torn is not None:
             self.terminal.warn(str(opened.torn))
         for broken in opened.broken_ranges:
             self.terminal.warn(
@@ -167,12 +167,12 @@ class Call:
     def _note_times(self, source: Source) -> None:
         counted_ = [time for time in self._times if isinstance(time, LogTime)]
         fixed = [time for time in self._times if isinstance(time, datetime)] if self.zone is None else []
-        told = [f"{time.text} is {in_zone(source.time_of(time))}" for time in counted_]
-        told += [f"{iso(time)} is {in_zone(time)}" for time in fixed]
+        resolved = [f"{time.text} is {in_zone(source.time_of(time))}" for time in counted_]
+        resolved += [f"{iso(time)} is {in_zone(time)}" for time in fixed]
         end = source.last_time if counted_ else None
-        if told:
+        if resolved:
             ends = "" if end is None else f" ({source.name} ends at {in_zone(end)})"
-            self.terminal.note(f"{', '.join(told)}{ends}")
+            self.terminal.note(f"{', '.join(resolved)}{ends}")
 
     def progress(self) -> AbstractContextManager[Progress | None]:
         """A callback for the progress of work that may take long; see `late_progress_bars`."""
@@ -244,12 +244,12 @@ class Call:
             return
         from kraftlake.cli.selection.known_names import unknown_names
 
-        told, nothing = unknown_names(
+        sentences, nothing = unknown_names(
             sources, topics=topics, topic_ids=topic_ids, partitions=partitions, brokers=brokers
         )
         if nothing and not found:
-            raise click.ClickException("; ".join(told))
-        for sentence in told:
+            raise click.ClickException("; ".join(sentences))
+        for sentence in sentences:
             self.terminal.warn(sentence)
 
     def note_ignored(self, *images: MetadataImage) -> None:

@@ -59,12 +59,12 @@ def quorum_of(
     addresses: str,
     source: str,
     cluster_id: str | None,
-    tell: Callable[[str], None],
+    warn: Callable[[str], None],
     *,
     command_config: str | None = None,
     asked: Callable[[int | None], object] = lambda _: None,
 ) -> tuple[QuorumClient, QuorumWatch]:
-    """A client of the quorum of a directory's cluster, for the committed offset; `tell` reports that it fails.
+    """A client of the quorum of a directory's cluster, for the committed offset; `warn` reports that it fails.
 
     `asked` gets the high watermark of each answer, None for each failure.
     """
@@ -79,7 +79,7 @@ def quorum_of(
         raise click.UsageError(
             f"No meta.properties beside {source} names its cluster: give --cluster-id, so that the right one is asked."
         )
-    client = QuorumClient(parsed, cluster_id=cluster_id, connect=connector_of(command_config, tell=tell))
+    client = QuorumClient(parsed, cluster_id=cluster_id, connect=connector_of(command_config, warn=warn))
 
     def describe() -> QuorumPosition:
         try:
@@ -90,4 +90,4 @@ def quorum_of(
         asked(found.high_watermark)
         return found
 
-    return client, QuorumWatch(describe, tell)
+    return client, QuorumWatch(describe, warn)

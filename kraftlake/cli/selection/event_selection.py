@@ -71,11 +71,11 @@ class EventSelection(NamedTuple):
             topics[topic] = min(int(number), topics.get(topic, int(number)))
         whole = pc.and_(pc.is_valid(rows.column("topic_id")), pc.is_null(rows.column("partition")))
         of_topics = pc.indices_nonzero(pc.and_(whole, _among(rows.column("topic"), list(topics))))
-        told = rows.select(["topic", "before", "after"]).take(of_topics).to_pylist()
+        topic_rows = rows.select(["topic", "before", "after"]).take(of_topics).to_pylist()
         has = np.zeros(len(rows), np.bool_)
-        has[[at for at, row in zip(of_topics.to_pylist(), told, strict=True) if topics[row["topic"]] < _most(row)]] = (
-            True
-        )
+        has[
+            [at for at, row in zip(of_topics.to_pylist(), topic_rows, strict=True) if topics[row["topic"]] < _most(row)]
+        ] = True
         return pc.or_(_among(rows.column("subject"), self.partitions), pa.array(has))
 
 

@@ -59,15 +59,15 @@ class KnownNames(NamedTuple):
         most: dict[str, int] = {}
         for id_, name in self.topics.items():
             most[name] = max(most.get(name, 0), self.partitions.get(id_, 0))
-        told = []
+        sentences = []
         for asked in names:
             topic, _, number = asked.rpartition("-")
             if topic not in most:
-                told.append(f"there is no partition {asked} {_NOWHERE}{_hint(topic, most)}")
+                sentences.append(f"there is no partition {asked} {_NOWHERE}{_hint(topic, most)}")
             elif int(number) >= most[topic]:
                 last = f": {topic} had {topic}-0 to {topic}-{most[topic] - 1}" if most[topic] else ""
-                told.append(f"there is no partition {asked} {_NOWHERE}{last}")
-        return told
+                sentences.append(f"there is no partition {asked} {_NOWHERE}{last}")
+        return sentences
 
     def without_broker(self, brokers: Iterable[int]) -> list[str]:
         """Sentences on the brokers that never registered."""

@@ -74,7 +74,7 @@ def records_before(
 
 
 def _batches_before(source: Source, before: int | None) -> Iterator[RecordBatch]:
-    if source.kind is SourceKind.SNAPSHOT:  # whose records have offsets of their own, whatever its name tells
+    if source.kind is SourceKind.SNAPSHOT:  # whose records have offsets of their own, whatever its name says
         with suppress(CorruptDataError):
             yield from source.batches()
         return

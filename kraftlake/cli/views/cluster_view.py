@@ -107,7 +107,7 @@ class ClusterView:
                 picture = Picture(self._plan, self._cluster_id, state, events, self._is_leaving)
                 self._live.update(picture.drawn(self._live.console, size[1]), refresh=True)
         elif state.is_up and not self._was_up:
-            self._tell_up(state)
+            self._report_up(state)
         self._was_up = self._was_up or state.is_up
         sys.stdout.flush()
 
@@ -149,7 +149,7 @@ class ClusterView:
         if self._live is not None:
             self._live.stop()
 
-    def _tell_up(self, state: ClusterState) -> None:
+    def _report_up(self, state: ClusterState) -> None:
         from kraftlake.server.cluster_up.cluster_plan import NodeKind
 
         bootstrap, controllers = (self._plan.addresses(kind) for kind in (NodeKind.BROKER, NodeKind.CONTROLLER))
@@ -158,11 +158,11 @@ class ClusterView:
                 {"id": node.id, "kind": node.kind.value, "address": node.address, "pid": node.pid}
                 for node in state.nodes
             ]
-            told: dict[str, Any] = {"bootstrap": bootstrap, "controllers": controllers}
-            told |= {"lake": self._plan.lake, "clusterId": self._cluster_id, "data": str(self._plan.data)}
+            form: dict[str, Any] = {"bootstrap": bootstrap, "controllers": controllers}
+            form |= {"lake": self._plan.lake, "clusterId": self._cluster_id, "data": str(self._plan.data)}
             if self._plan.security is not None:
-                told["security"] = _security(self._plan.security)
-            RowWriter(JSON).write(told | {"nodes": nodes})
+                form["security"] = _security(self._plan.security)
+            RowWriter(JSON).write(form | {"nodes": nodes})
         else:
             self._terminal.line(f"the cluster is up: bootstrap {bootstrap}, controllers {controllers}")
             if self._plan.security is not None:
@@ -233,13 +233,13 @@ def _time_of_day(milliseconds: int) -> str:
 def _in_words(line: str) -> str:
     """A line of a node's output, without the parts for programs."""
     try:
-        told = json.loads(line)
+        entry = json.loads(line)
     except ValueError:
         return line
-    if not isinstance(told, dict) or "event" not in told:
+    if not isinstance(entry, dict) or "event" not in entry:
         return line
-    more = [f"{key}={value}" for key, value in told.items() if key not in _OF_ALL_LINES]
-    return " ".join([str(told["event"]), *more])
+    more = [f"{key}={value}" for key, value in entry.items() if key not in _OF_ALL_LINES]
+    return " ".join([str(entry["event"]), *more])
 
 
 def _nodes(state: ClusterState, *, wide: bool) -> RenderableType:

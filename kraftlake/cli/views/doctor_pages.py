@@ -43,8 +43,8 @@ def markdown_page(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"- more: {_code(finding.command)}"
         for one in finding.helps:
             yield f"- what helps: {md(one.action)}"
-            for label, told in words.why_and_cost(one):
-                yield f"  - {label}: {md(told)}"
+            for label, detail in words.why_and_cost(one):
+                yield f"  - {label}: {md(detail)}"
 
 
 def _code(text: str) -> str:

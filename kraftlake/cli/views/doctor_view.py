@@ -46,8 +46,8 @@ def _add(root: Tree, diagnosis: Diagnosis, finding: Finding) -> None:
     if not is_note:
         for one in finding.helps:
             helps = node.add(text(("helps  ", Style.QUIET), one.action))
-            for label, told in words.why_and_cost(one):
-                helps.add(text((f"{label:7}  ", Style.QUIET), told))
+            for label, detail in words.why_and_cost(one):
+                helps.add(text((f"{label:7}  ", Style.QUIET), detail))
 
 
 def _add_groups(node: Tree, finding: Finding) -> None:

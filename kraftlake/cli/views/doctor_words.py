@@ -66,14 +66,14 @@ def quorum(diagnosis: Diagnosis) -> str:
     """The voters, and the leader of a running quorum."""
     report = diagnosis.quorum
     voters = ", ".join(str(voter.id) for voter in report.voters)
-    told = f"{counted(len(report.voters), 'voter')}{f' ({voters})' if voters else ''}, {len(report.voting)} here"
+    line = f"{counted(len(report.voters), 'voter')}{f' ({voters})' if voters else ''}, {len(report.voting)} here"
     running = report.running
-    return told if running is None else f"{told}, led by {running.leader_id} in epoch {running.leader_epoch}"
+    return line if running is None else f"{line}, led by {running.leader_id} in epoch {running.leader_epoch}"
 
 
 def followers(diagnosis: Diagnosis) -> list[str]:
     """The lag of each voter behind the leader of a running quorum, and the time at which it had last caught up."""
-    told = []
+    lines = []
     for copy in diagnosis.quorum.fetching_voters:
         fetching = copy.fetching
         if fetching is None or fetching.leads:
@@ -83,8 +83,8 @@ def followers(diagnosis: Diagnosis) -> list[str]:
         state = f"{level}, caught up last at {moment(fetching.caught_up)}"
         if not copy.epoch_ends:
             state = "has not fetched since this leader was elected"
-        told.append(f"voter {copy.properties.node_id}: {state}")
-    return told
+        lines.append(f"voter {copy.properties.node_id}: {state}")
+    return lines
 
 
 def verdict(diagnosis: Diagnosis) -> str:
@@ -93,11 +93,11 @@ def verdict(diagnosis: Diagnosis) -> str:
     for finding in diagnosis.findings:
         counts[finding.severity] += 1
     words = (f"{counts[0]} critical", counted(counts[1], "warning"), counted(counts[2], "note"))
-    told = ", ".join(word for count, word in zip(counts, words, strict=True) if count)
+    totals = ", ".join(word for count, word in zip(counts, words, strict=True) if count)
     if diagnosis.image is None:
-        return f"the state of the cluster is not known: {told}"
+        return f"the state of the cluster is not known: {totals}"
     health = "healthy" if diagnosis.is_healthy else "unhealthy"
-    return f"{health}: {told}" if told else health
+    return f"{health}: {totals}" if totals else health
 
 
 def things(names: Sequence[str]) -> str:

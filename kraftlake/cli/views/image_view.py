@@ -81,8 +81,8 @@ def draw_image(
         at = "offset −1: before the first record" if timestamp is None else f"an unknown offset, {moment(timestamp)}"
     branch(root, "at", at)
     if skipped := image.get("skippedRecords"):
-        told = f"{counted(len(skipped), 'record')} skipped, the first at offset {skipped[0]['offset']}"
-        branch(root, "diverged", (told, Style.BAD), ": not what the cluster had")
+        summary = f"{counted(len(skipped), 'record')} skipped, the first at offset {skipped[0]['offset']}"
+        branch(root, "diverged", (summary, Style.BAD), ": not what the cluster had")
     if "features" in image:
         _add_features(root, image)
     if "brokers" in image:

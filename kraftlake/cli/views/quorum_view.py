@@ -38,9 +38,9 @@ def show_quorum(terminal: Terminal, report: dict[str, Any], verdicts: Sequence[V
             text(_election(node)),
             text(*_remarks(node, report["histories"])),
         )
-    told = {(node["nodeId"], node["role"]) for node in report["nodes"]}
+    present = {(node["nodeId"], node["role"]) for node in report["nodes"]}
     for voter in voters:
-        if not voter["here"] and (voter["id"], "voter") not in told:
+        if not voter["here"] and (voter["id"], "voter") not in present:
             id_, directory = text((str(voter["id"]), Style.STRONG)), text((_or_dash(voter["directoryId"]), Style.QUIET))
             rows.add_row(id_, directory, text("voter"), *[text(NONE)] * 3, text(("not here", Style.BAD)))
     cluster = (report["clusterId"] or "of unknown id", Style.HEADING)

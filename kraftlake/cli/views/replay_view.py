@@ -31,7 +31,7 @@ def show_step(terminal: Terminal, step: ReplayStep) -> None:
         because: list[Piece] = []
         if cause is not None:
             because = [(f"  because of record {cause.offset} ({cause.type})", Style.QUIET)]
-        terminal.line("  ", *told(group), *because)
+        terminal.line("  ", *line_of(group), *because)
 
 
 def show_broker(terminal: Terminal, broker: ReplayedBroker, offset: int | None = None) -> None:
@@ -127,7 +127,7 @@ def grouped(transitions: Sequence[tuple[Transition, Cause | None]]) -> Iterator[
     yield from groups.values()
 
 
-def told(group: Sequence[Transition]) -> list[Piece]:
+def line_of(group: Sequence[Transition]) -> list[Piece]:
     """The transitions of a partition, a fetcher or the broker, as one line."""
     first = next((transition for transition in group if _leading(transition)), group[0])
     pieces = _leading(first) or _other(first)

@@ -160,17 +160,17 @@ def troubles(partition: dict[str, Any], brokers: dict[str, Any] | None = None) -
     Its optional keys add more: `leaderless` since when, `minIsr` the min.insync.replicas of the topic.
     """
     pieces: list[Piece] = []
-    told: list[int] = []
+    candidates: list[int] = []
     if partition["leader"] < 0:
         pieces.append((f"offline{_since(partition.get('leaderless'))}", Style.BAD))
-        told = next((partition[key] for key in MAY_LEAD if partition[key]), [])
+        candidates = next((partition[key] for key in MAY_LEAD if partition[key]), [])
         pieces.append((may_lead_words(partition, brokers), Style.WARNING))
     elif len(partition["isr"]) < len(partition["replicas"]):
         pieces.append(("under-replicated", Style.WARNING))
     if partition["leader"] >= 0 and "minIsr" in partition:
         pieces += _of_min_isr(partition)
     for key, word in (*list(MAY_LEAD.items())[1:], ("addingReplicas", "adding"), ("removingReplicas", "removing")):
-        if partition[key] and partition[key] != told:
+        if partition[key] and partition[key] != candidates:
             pieces.append((f"{word}: {numbers(partition[key])}", Style.WARNING))
     if partition["leaderRecoveryState"]:
         pieces.append(("recovering from an unclean election", Style.WARNING))

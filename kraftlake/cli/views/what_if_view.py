@@ -60,8 +60,8 @@ def _steps(answer: WhatIf) -> PlainTable:
     """A row for each stage of each step, with the change since the row before."""
     rows = [("", "as it is", answer.before)]
     for number, one in enumerate(answer.steps, start=1):
-        told = one.step.words
-        rows += [(f"{number}", f"{told}: {stage.name}", stage.standing) for stage in one.stages]
+        action = one.step.words
+        rows += [(f"{number}", f"{action}: {stage.name}", stage.standing) for stage in one.stages]
     columns = {
         name: heading
         for name, heading in _COLUMNS.items()
@@ -127,15 +127,15 @@ def _partitions(answer: WhatIf) -> Iterator[RenderableType]:
     for back in answer.returns if after.offline else ():
         starts = "starts" if len(back.brokers) == 1 else "start"
         brokers = f"{broker_words(back.brokers)} {starts} again after a crash"
-        told: list[Piece] = [("if ", Style.QUIET), (brokers, Style.STRONG), ": "]
+        pieces: list[Piece] = [("if ", Style.QUIET), (brokers, Style.STRONG), ": "]
         count = len(back.online)
         if not count:
-            yield text(*told, "no partition without a leader gets one")
+            yield text(*pieces, "no partition without a leader gets one")
             continue
-        told.append((f"{count:,} of {counted(len(after.offline), 'offline partition')} get a leader", Style.GOOD))
+        pieces.append((f"{count:,} of {counted(len(after.offline), 'offline partition')} get a leader", Style.GOOD))
         if back.recovering:
-            told += [", ", (f"{len(back.recovering):,} of these one that may lack records", Style.WARNING)]
-        yield text(*told)
+            pieces += [", ", (f"{len(back.recovering):,} of these one that may lack records", Style.WARNING)]
+        yield text(*pieces)
 
 
 def _meanwhile(answer: WhatIf) -> set[str]:
@@ -165,14 +165,14 @@ def _verdict(answer: WhatIf) -> list[Piece]:
     if answer.steps:
         gone = len({*answer.after.offline}.difference(answer.before.offline))
         still, meanwhile = len(answer.after.offline) - gone, len(_meanwhile(answer))
-        told = [f"{counted(gone, 'partition')} {'goes' if gone == 1 else 'go'} offline"] if gone else []
+        effects = [f"{counted(gone, 'partition')} {'goes' if gone == 1 else 'go'} offline"] if gone else []
         if meanwhile:
-            told.append(f"{counted(meanwhile, 'partition')} {'is' if meanwhile == 1 else 'are'} offline meanwhile")
+            effects.append(f"{counted(meanwhile, 'partition')} {'is' if meanwhile == 1 else 'are'} offline meanwhile")
         if still:
-            told.append(f"{counted(still, 'partition')} {'is' if still == 1 else 'are'} offline before and after")
+            effects.append(f"{counted(still, 'partition')} {'is' if still == 1 else 'are'} offline before and after")
         if gone or meanwhile:
-            return [("✗ ", Style.BAD), "; ".join(told)]
-        return [("✓ ", Style.GOOD), "; ".join(["no partition goes offline", *told])]
+            return [("✗ ", Style.BAD), "; ".join(effects)]
+        return [("✓ ", Style.GOOD), "; ".join(["no partition goes offline", *effects])]
     risks = [*(answer.each_broker or ()), *(answer.each_rack or ())]
     hurting = sum(bool(risk.offline) for risk in risks)
     if hurting:

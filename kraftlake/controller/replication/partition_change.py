@@ -100,7 +100,7 @@ class _Change:
         if context.elr_enabled:
             self._populate_elr()
         self._elect()
-        # a new leader epoch tells removed replicas to stop following
+        # a new leader epoch makes removed replicas stop following
         if "leader" not in fields and not set(self._replicas) >= set(partition.replicas):
             fields["leader"] = partition.leader
         self._set_elr()

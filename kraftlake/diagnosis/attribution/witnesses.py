@@ -1,4 +1,4 @@
-"""The files that tell which clients asked for changes: the logs of authorizers, and audit files of tools."""
+"""The files that show which clients asked for changes: the logs of authorizers, and audit files of tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Witnesses:
-    """Files that tell of clients' requests; `log_zone` is the time zone of lines that state none.
+    """Files that record clients' requests; `log_zone` is the time zone of lines that state none.
 
     `audit_map` says where the entries of audit files, JSON lines, have a `time`, a `principal`, a `request`, and
     perhaps a `resource` and a `host`: the path of a field, such as `user.name`. The name of a Kafka request as a key

@@ -168,20 +168,20 @@ def _paths(case: CheckInput) -> dict[Uuid, str]:
 
 def _helps(gone: Sequence[_Gone], last: Sequence[Affected], *, is_critical: bool) -> tuple[Help, ...]:
     """The remedies; another disk only where every partition is led, so that no records were on the old disk alone."""
-    told: list[Help] = []
+    helps: list[Help] = []
     if last:
         partitions = counted(len({name for group in last for name in group.things}), "partition")
         action = f"Keep the disk, and mount it again: the newest records of {partitions} may be on it alone."
-        told.append(Help(action=action, evidence=tuple(last)))
+        helps.append(Help(action=action, evidence=tuple(last)))
     if any(one.new for one in gone):
         action = (
             "The new directory fills from the leaders where others lead. Where none does, the replica in it has no "
             "records: these come back with the old disk alone."
         )
-        told.append(Help(action=action))
+        helps.append(Help(action=action))
     if any(not one.new for one in gone):
-        told += _MEND if is_critical else (*_MEND, *_REPLACE)
-    return tuple(told)
+        helps += _MEND if is_critical else (*_MEND, *_REPLACE)
+    return tuple(helps)
 
 
 def _replaced(case: CheckInput) -> Iterator[CheckResult]:

@@ -130,8 +130,8 @@ def _uneven(addresses: Sequence[_Address]) -> Iterator[_Fault]:
         nodes_of: dict[str, list[str]] = {}
         for node, some in names.items():
             nodes_of.setdefault(in_words(sorted(some)), []).append(node)
-        told = "; ".join(f"{some} on {node_words(nodes)}" for some, nodes in nodes_of.items())
-        yield _Fault(Severity.WARNING, f"no listener is common to all: {told}", tuple(names))
+        listener_words = "; ".join(f"{some} on {node_words(nodes)}" for some, nodes in nodes_of.items())
+        yield _Fault(Severity.WARNING, f"no listener is common to all: {listener_words}", tuple(names))
         return
     for listener in sorted(every - common):
         lacking = tuple(node for node, some in names.items() if listener not in some)
@@ -146,9 +146,9 @@ def _other_protocols(addresses: Sequence[_Address]) -> Iterator[_Fault]:
             by_listener.setdefault(one.listener, {}).setdefault(one.protocol, []).append(one.node)
     for listener, protocols in by_listener.items():
         if len(protocols) > 1:
-            told = " and ".join(f"{protocol} on {node_words(nodes)}" for protocol, nodes in protocols.items())
+            protocol_words = " and ".join(f"{protocol} on {node_words(nodes)}" for protocol, nodes in protocols.items())
             every = tuple(node for nodes in protocols.values() for node in nodes)
-            yield _Fault(Severity.WARNING, f"listener {listener} is {told}", every)
+            yield _Fault(Severity.WARNING, f"listener {listener} is {protocol_words}", every)
 
 
 def _voters(case: CheckInput) -> list[_Address]:

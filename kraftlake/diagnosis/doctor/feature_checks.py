@@ -79,9 +79,9 @@ def _held(case: CheckInput) -> Iterator[CheckResult]:
         groups = [group for _, group in found]
         features = list(dict.fromkeys(name for name, _ in found))
         holders = list(dict.fromkeys(thing for group in groups for thing in group.things))
-        told = f"{node_words(holders)} {'holds' if len(holders) == 1 else 'hold'}"
+        subject = f"{node_words(holders)} {'holds' if len(holders) == 1 else 'hold'}"
         yield CheckResult(
-            sentence=f"{told} back upgrades of {in_words(features)}",
+            sentence=f"{subject} back upgrades of {in_words(features)}",
             groups=tuple(groups),
             command=case.command(_command(min(holders, key=lambda holder: holder.split()[0]))),
             helps=(*_SAME_RELEASE, *_unregistration(case, holders)),
@@ -129,10 +129,10 @@ def _held_back(case: CheckInput) -> Iterator[tuple[str, Affected]]:
         for node in holders:
             level = _level(name, node.features.get(name, _NONE).max)
             nodes_of.setdefault(f"{node.aside}: {level}", []).append(node.name)
-        told = ", ".join(f"{node_words(some)}{level}" for level, some in nodes_of.items())
+        lower_levels = ", ".join(f"{node_words(some)}{level}" for level, some in nodes_of.items())
         group = Affected(
             reason=f"{name} is {_level(name, levels.get(name, 0))} and can't go above {_level(name, least)}: "
-            f"{told}; the others: {_level(name, most)}",
+            f"{lower_levels}; the others: {_level(name, most)}",
             things=tuple(node.name for node in holders),
             since=latest(node.since for node in holders),
         )

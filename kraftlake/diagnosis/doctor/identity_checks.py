@@ -92,12 +92,12 @@ def _addresses(state: Any) -> tuple[str, ...]:
 
 def _described(state: Any, other: Any) -> str:
     """The differences of a process from the other one."""
-    told = [in_words(_addresses(state)) or "no address"]
+    differences = [in_words(_addresses(state)) or "no address"]
     if _disks(state) not in (set(), _disks(other)):
-        told.append(f"directory {in_words(state.directories)}")
+        differences.append(f"directory {in_words(state.directories)}")
     if getattr(state, "rack", None) != getattr(other, "rack", None):
-        told.append(f"rack {state.rack}")
-    return f"{', '.join(told)} (incarnation {state.incarnation_id})"
+        differences.append(f"rack {state.rack}")
+    return f"{', '.join(differences)} (incarnation {state.incarnation_id})"
 
 
 def _in_turn(case: CheckInput) -> Iterator[CheckResult]:
@@ -115,11 +115,11 @@ def _in_turn(case: CheckInput) -> Iterator[CheckResult]:
         names = [name for name, _ in some]
         kinds = [name.split()[0] for name in names]
         registered = [id_ for kind, id_ in map(str.split, names) if kind == "broker" and int(id_) in brokers]
-        told = node_words(names)
+        subject = node_words(names)
         yield CheckResult(
-            sentence=f"{told} went to other log directories and came back"
+            sentence=f"{subject} went to other log directories and came back"
             if severity is Severity.INFO
-            else f"two processes take turns as {told}",
+            else f"two processes take turns as {subject}",
             groups=tuple(Affected(reason=_reason(turns), things=(name,), since=turns.first) for name, turns in some),
             lasts=False,
             severity=severity,

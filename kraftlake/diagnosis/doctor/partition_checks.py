@@ -104,8 +104,8 @@ def _reassignments(case: CheckInput) -> Iterator[CheckResult]:
         state = case.partition(one)
         waits = state_words(states_of(case.image, state, waits_for(state)))
         target = [broker for broker in state.replicas if broker not in state.removing_replicas]
-        told = f"waits for {waits} to be in sync" if waits else "waits for the controller"
-        return f"to {in_words(target)}; {told}"
+        status = f"waits for {waits} to be in sync" if waits else "waits for the controller"
+        return f"to {in_words(target)}; {status}"
 
     for some, severity, words in (
         (old, Severity.WARNING, "does not end"),

@@ -73,8 +73,8 @@ def offline_helps(case: CheckInput, every: Sequence[AffectedPartition]) -> tuple
 
 
 def _why_lost(of_leaders: dict[int, ReplicaUse], active: Sequence[int]) -> str:
-    told = f"may lead: {state_words(of_leaders)}" if of_leaders else "no replica was in sync"
-    return f"{told}; active and out of sync: {', '.join(map(str, active))}"
+    candidates = f"may lead: {state_words(of_leaders)}" if of_leaders else "no replica was in sync"
+    return f"{candidates}; active and out of sync: {', '.join(map(str, active))}"
 
 
 def _unclean_elections(lost: dict[str, list[AffectedPartition]]) -> Iterator[Help]:

@@ -36,10 +36,10 @@ def _bad(case: CheckInput, *checks: str) -> Iterator[Verdict]:
 
 def _found(verdicts: Iterable[Verdict]) -> Iterator[CheckResult]:
     """One finding of all verdicts, a group each."""
-    told = list(verdicts)
-    if told:
-        groups = tuple(Affected(reason=one.sentence, things=one.things) for one in told)
-        yield CheckResult(sentence="; ".join(one.sentence for one in told), groups=groups)
+    failed = list(verdicts)
+    if failed:
+        groups = tuple(Affected(reason=one.sentence, things=one.things) for one in failed)
+        yield CheckResult(sentence="; ".join(one.sentence for one in failed), groups=groups)
 
 
 def _no_election(case: CheckInput) -> Iterator[CheckResult]:
@@ -66,14 +66,14 @@ def _unplaced(case: CheckInput) -> Iterator[CheckResult]:
 
 def _held_alone(check: str, verdicts: Iterable[Verdict]) -> Iterator[CheckResult]:
     """One finding of the verdicts of a kind, with a group for the records that only the logs of each history have."""
-    told = [one for one in verdicts if one.check == check]
-    if told:
-        held = dict.fromkeys(held for one in told for held in one.held)
+    matching = [one for one in verdicts if one.check == check]
+    if matching:
+        held = dict.fromkeys(held for one in matching for held in one.held)
         groups = tuple(
             Affected(reason=one.words, things=one.nodes, since=LogPosition.of(one.offset, one.timestamp))
             for one in held
         )
-        yield CheckResult(sentence="; ".join(one.sentence for one in told), groups=groups)
+        yield CheckResult(sentence="; ".join(one.sentence for one in matching), groups=groups)
 
 
 def _lost_commits(case: CheckInput) -> Iterator[CheckResult]:
@@ -144,20 +144,20 @@ def _stopped(case: CheckInput) -> Iterator[CheckResult]:
 
 def _unsound(case: CheckInput) -> Iterator[CheckResult]:
     """The problems that `verify` has found in each log, the first one in full."""
-    told = [(log, problem) for log in case.logs for problem in _problems(case, log)]
+    found = [(log, problem) for log in case.logs for problem in _problems(case, log)]
     faults = [log for log in case.logs if log.fault is not None]
-    groups = [Affected(reason=f"{problem}", things=_places(case, log, problem)) for log, problem in told]
+    groups = [Affected(reason=f"{problem}", things=_places(case, log, problem)) for log, problem in found]
     groups += [Affected(reason=f"{log.fault}", things=(log.path,)) for log in faults]
     if not groups:
         return
     more = len(groups) - 1 + sum(log.report.more_problems for log in case.logs if log.report is not None)
     rest = f", and {counted(more, 'problem')} more" if more else ""
-    command = case.command("verify {source}", log=[*(log for log, _ in told), *faults][0])
+    command = case.command("verify {source}", log=[*(log for log, _ in found), *faults][0])
     yield CheckResult(
         sentence=f"{groups[0].reason.rstrip('.')}{rest}",
         groups=tuple(groups),
         command=command,
-        helps=tuple(unsound_helps(case, told)),
+        helps=tuple(unsound_helps(case, found)),
     )
 
 

@@ -59,10 +59,10 @@ def stopped_helps(case: CheckInput) -> tuple[Help, ...]:
     )
 
 
-def unsound_helps(case: CheckInput, told: Sequence[tuple[CheckedLog, Problem]]) -> Iterator[Help]:
+def unsound_helps(case: CheckInput, found: Sequence[tuple[CheckedLog, Problem]]) -> Iterator[Help]:
     """Remedies for damaged files: older snapshots, and the logs of a majority that has all records."""
-    for log in dict.fromkeys(log for log, _ in told):
-        problems = [problem for other, problem in told if other is log]
+    for log in dict.fromkeys(log for log, _ in found):
+        problems = [problem for other, problem in found if other is log]
         damaged = sorted({problem.file for problem in problems if problem.in_snapshot and problem.file is not None})
         if len(damaged) == len({problem.file for problem in problems}):
             yield from _without_snapshots(log, damaged)

@@ -44,10 +44,10 @@ def _usual(case: CheckInput, earlier: int) -> float | None:
 
 def _usual_words(case: CheckInput, **earlier: int) -> str:
     """`usually 0.2 fencings`, for each count of the time before the window."""
-    told = [(name, _usual(case, count)) for name, count in earlier.items()]
-    if any(usual is None for _, usual in told):
+    averages = [(name, _usual(case, count)) for name, count in earlier.items()]
+    if any(usual is None for _, usual in averages):
         return "the log has no earlier time to compare with"
-    return f"usually {', '.join(f'{_number(usual or 0)} {name}' for name, usual in told)}"
+    return f"usually {', '.join(f'{_number(usual or 0)} {name}' for name, usual in averages)}"
 
 
 def _number(usual: float) -> str:

@@ -19,8 +19,8 @@ def read_reassignment(path: str | os.PathLike[str]) -> dict[PartitionName, tuple
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
-        told = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8"
-        raise UsageError(f"The reassignment {os.fspath(path)} can't be read: {told}.") from None
+        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8"
+        raise UsageError(f"The reassignment {os.fspath(path)} can't be read: {reason}.") from None
     try:
         return parse_reassignment(text)
     except UsageError as fault:

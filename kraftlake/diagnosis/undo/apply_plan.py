@@ -35,7 +35,7 @@ def apply_plan(
     classes: Collection[StepClass] = ALWAYS,
     command_config: str | os.PathLike[str] | None = None,
     pace: Pace | None = None,
-    tell: Callable[[Taken], object] = lambda _: None,
+    on_step: Callable[[Taken], object] = lambda _: None,
     warn: Callable[[str], None] | None = None,
 ) -> Applied:
     """Take the steps of a plan whose class is one of `classes`, at the cluster whose nodes are at `on`.
@@ -49,7 +49,7 @@ def apply_plan(
     past = source.replay(plan.then.offset).image
     then = describe(past, also=("placement",) if plan.assignments else ())
     connect = connector_of(
-        None if command_config is None else Path(command_config), tell=warn or get_logger(__name__).warning
+        None if command_config is None else Path(command_config), warn=warn or get_logger(__name__).warning
     )
     with ExitStack() as opened:
         client = opened.enter_context(AdminClient(parse_addresses(on), connect=connect, cluster_id=plan.cluster_id))
@@ -62,7 +62,7 @@ def apply_plan(
                 LogSource.open(on, cluster_id=client.cluster_id, command_config=command_config, warn=warn)
             )
         opened.callback(cluster.close)
-        application = Application(plan, client, cluster, lines, classes=classes, pace=pace, tell=tell)
+        application = Application(plan, client, cluster, lines, classes=classes, pace=pace, on_step=on_step)
         application.validate()
         steps = application.run()
         return Applied(steps=steps, left=application.left(then, topics=plan.topics, kinds=plan.kinds))

@@ -106,16 +106,16 @@ class Application:
         *,
         classes: Collection[StepClass],
         pace: Pace | None = None,
-        tell: Callable[[Taken], object] = lambda _: None,
+        on_step: Callable[[Taken], object] = lambda _: None,
     ) -> None:
-        """`classes` are those whose steps are taken, `tell` gets what came of each step."""
+        """`classes` are those whose steps are taken, `on_step` gets the outcome of each step."""
         self._plan = plan
         self._client = client
         self._cluster = cluster
         self._journal = journal
         self._classes = classes
         self._pace = pace or Pace()
-        self._tell = tell
+        self._on_step = on_step
 
     def validate(self) -> None:
         """Let the cluster validate the steps that do not depend on others. Raises ApplyError for a refusal."""
@@ -177,17 +177,17 @@ class Application:
             taken = Taken(number=number, step=step, outcome="applied" if is_new else "already")
             if is_new:
                 self._pace.sleep(1 / self._pace.rate)
-        self._tell(taken)
+        self._on_step(taken)
         return taken
 
     def _until_moved(self, number: int, step: Step) -> None:
         """Wait until no partition moves, as long as the brokers run that they move to. Raises ApplyError."""
-        told, deadline = 0, self._pace.seconds() + self._pace.patience
+        reported, deadline = 0, self._pace.seconds() + self._pace.patience
         while moving := self._patiently(self._cluster.moving):
-            if len(moving) != told:
-                told = len(moving)
-                of = f"{counted(told, 'partition')} {'moves' if told == 1 else 'move'}"
-                self._tell(Taken(number=number, step=step, outcome="waits", reason=of))
+            if len(moving) != reported:
+                reported = len(moving)
+                of = f"{counted(reported, 'partition')} {'moves' if reported == 1 else 'move'}"
+                self._on_step(Taken(number=number, step=step, outcome="waits", reason=of))
             stuck = next(((name, brokers) for name, brokers in sorted(moving.items()) if brokers), None)
             if stuck is None:
                 deadline = self._pace.seconds() + self._pace.patience
@@ -208,7 +208,7 @@ class Application:
         deadline = self._pace.seconds() + self._pace.patience
         is_sent = is_accepted = False
         settled = (
-            deadline  # a broker that learns of a change may tell, for a moment, where a value is from and not which
+            deadline  # a broker that learns of a change may show, for a moment, where a value is from and not which
         )
         while True:
             why = "the cluster has accepted the change, and does not show it."
@@ -263,13 +263,13 @@ class Application:
         raise ApplyError(f"Step {number} ({step.action.value}, {shown(step.path)}): {why.rstrip('.')}.")
 
     def _other(self, number: int, step: Step, described: ClusterDescription) -> ApplyError:
-        told = "; ".join(
+        differences = "; ".join(
             f"{change.field} is {self._shown(change.secret, value)}, and the plan goes from "
             f"{self._shown(change.secret, change.before)} to {self._shown(change.secret, change.after)}"
             for change, value in other_values(described, step)
         )
         return ApplyError(
-            f"Step {number} ({shown(step.path)}) meets another state: {told}. It was changed after the plan was "
+            f"Step {number} ({shown(step.path)}) meets another state: {differences}. It was changed after the plan was "
             "made: make a new plan."
         )
 

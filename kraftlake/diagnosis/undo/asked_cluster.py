@@ -78,16 +78,16 @@ class AskedCluster:
         topics = self._topics(None)
         resources = [ConfigResource(TOPIC_RESOURCE, name) for name in topics]
         brokers = [ConfigResource(BROKER_RESOURCE, name) for name in ("", *map(str, sorted(self._addresses())))]
-        told = {part for part, (api, versions) in _OTHER_PARTS.items() if self._client.offers(api, versions)}
+        offered = {part for part, (api, versions) in _OTHER_PARTS.items() if self._client.offers(api, versions)}
         listed = self._listed() if self._client.offers(*_LISTED) else []
         return ClusterDescription(
             features=self._features(),
             topics=topics,
             configs=self._configs([*resources, *brokers, *listed]),
-            client_quotas=self._quotas() if "clientQuotas" in told else {},
-            acls=self._acls() if "acls" in told else {},
-            scram=self._scram() if "scram" in told else {},
-            covers=lambda part, _key: part in told or part not in _OTHER_PARTS,
+            client_quotas=self._quotas() if "clientQuotas" in offered else {},
+            acls=self._acls() if "acls" in offered else {},
+            scram=self._scram() if "scram" in offered else {},
+            covers=lambda part, _key: part in offered or part not in _OTHER_PARTS,
         )
 
     def node_of(self, step: Step) -> Address | None:
@@ -185,7 +185,7 @@ class AskedCluster:
         return [ConfigResource(int(one.resource_type), one.resource_name) for one in response.config_resources]
 
     def _configs(self, resources: Sequence[ConfigResource]) -> dict[ConfigResource, ConfigurationImage]:
-        """The dynamic configs of resources; a broker tells its own ones alone."""
+        """The dynamic configs of resources; a broker describes its own ones alone."""
         own = [one for one in resources if _is_of_one_broker(one)]
         others = [one for one in resources if not _is_of_one_broker(one)]
         found: dict[ConfigResource, ConfigurationImage] = {}

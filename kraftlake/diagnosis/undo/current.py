@@ -70,7 +70,7 @@ def progress_of(described: ClusterDescription, step: Step) -> Progress:
 
 
 def is_hidden(described: ClusterDescription, step: Step) -> bool:
-    """Whether a node does not tell a value of a step."""
+    """Whether a node hides a value of a step."""
     return REDACTED in current_values(described, step).values()
 
 
@@ -93,5 +93,5 @@ def _is_placed_by_kafka(step: Step, change: StepChange) -> bool:
 
 
 def _is(current: Any, wanted: Any) -> bool:
-    """Whether a field has a value; a node does not tell sensitive ones."""
+    """Whether a field has a value; a node hides sensitive ones."""
     return wanted is not None if current == REDACTED else bool(current == wanted)

@@ -48,8 +48,8 @@ class Rehearsed:
     def to_json(self) -> Json:
         """The form within the answer of `kraftlake undo --what-if --json`."""
         answer = self.answer
-        told = None if answer is None else {"error": answer.error.name, "message": answer.message}
-        return {"path": self.step.path, "action": self.step.action.value, "answer": told}
+        form = None if answer is None else {"error": answer.error.name, "message": answer.message}
+        return {"path": self.step.path, "action": self.step.action.value, "answer": form}
 
 
 @attrs.frozen(kw_only=True)

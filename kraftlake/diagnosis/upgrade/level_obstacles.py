@@ -69,8 +69,8 @@ def _of_node(
             things=(name,),
             command=f"start controller {node.id}; if it is gone for good: kafka-metadata-quorum.sh remove-controller",
         )
-    told = f"{target.words(node.supported.min)} to {target.words(node.supported.max)}"
-    supports = f"supports {target.feature} {told}" if node.supported.max else f"does not support {target.feature}"
+    levels = f"{target.words(node.supported.min)} to {target.words(node.supported.max)}"
+    supports = f"supports {target.feature} {levels}" if node.supported.max else f"does not support {target.feature}"
     fix = f"restart {name} with {_release(target) if is_new else 'an older release'}"
     if node.kind == "controller":
         is_stale = bool(voters) and node.id not in voters

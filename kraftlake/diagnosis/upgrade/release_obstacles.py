@@ -56,12 +56,12 @@ def migration_obstacle(state: int) -> Obstacle | None:
 def version_obstacle(target: Target, level: int) -> Obstacle | None:
     """The obstacle of a level of metadata.version that the target's release does not start on; None without one."""
     assert target.release is not None, "a release is asked for"
-    told, least = level_words(METADATA_VERSION, level), level_words(METADATA_VERSION, MINIMUM_OF_KAFKA_4.level)
+    current, least = level_words(METADATA_VERSION, level), level_words(METADATA_VERSION, MINIMUM_OF_KAFKA_4.level)
     thing = Thing("feature", METADATA_VERSION)
     if target.release >= "4" and level < MINIMUM_OF_KAFKA_4.level:
         return Obstacle(
             check="metadata_version_too_low",
-            sentence=f"{METADATA_VERSION} is {told}, and Kafka 4 starts from {least} on",
+            sentence=f"{METADATA_VERSION} is {current}, and Kafka 4 starts from {least} on",
             things=(METADATA_VERSION,),
             command="with Kafka 3.9: kafka-features.sh --bootstrap-server $BOOTSTRAP upgrade --metadata 3.9",
             thing=thing,
@@ -69,7 +69,7 @@ def version_obstacle(target: Target, level: int) -> Obstacle | None:
     if level > target.level:
         return Obstacle(
             check="metadata_version_too_high",
-            sentence=f"{METADATA_VERSION} is {told}, which Kafka {target.release} does not know",
+            sentence=f"{METADATA_VERSION} is {current}, which Kafka {target.release} does not know",
             things=(METADATA_VERSION,),
             thing=thing,
         )

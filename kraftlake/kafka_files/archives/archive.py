@@ -131,5 +131,5 @@ def _metadata_folders(members: Members) -> list[str]:
 
 
 def _is_metadata(files: list[StoredFile]) -> bool:
-    telling = sorted((file for file in files if file.size > 0), key=lambda file: file.name)[:3]
-    return any(look_into(file).kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for file in telling)
+    first_files = sorted((file for file in files if file.size > 0), key=lambda file: file.name)[:3]
+    return any(look_into(file).kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for file in first_files)

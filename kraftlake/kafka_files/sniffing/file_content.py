@@ -48,7 +48,7 @@ class Content:
     is_data_topic: bool = False
 
 
-def tell(name: str, size: int, head: bytes) -> Content:
+def recognise(name: str, size: int, head: bytes) -> Content:
     """Recognise a file by its name, size and first bytes. Never raises."""
     if size == 0:
         return Content(None, "an empty file")
@@ -67,7 +67,7 @@ def tell(name: str, size: int, head: bytes) -> Content:
         )
     header = parse_header(head)
     if header is not None and header.fault() is None:
-        return _tell_batch(header, head)
+        return _recognise_batch(header, head)
     return Content(None, _no_batch(name, header, head))
 
 
@@ -90,7 +90,7 @@ def _is_producer_snapshot(size: int, head: bytes) -> bool:
     return version in (1, 2) and crc32c(head[_PRODUCER_SNAPSHOT_HEAD.size :]) == crc
 
 
-def _tell_batch(header: BatchHeader, head: bytes) -> Content:
+def _recognise_batch(header: BatchHeader, head: bytes) -> Content:
     """Recognise a file that starts with a record batch."""
     if header.producer != NO_PRODUCER or header.is_transactional:
         return _data_topic("its records come from an idempotent or transactional producer")

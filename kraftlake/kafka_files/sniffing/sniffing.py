@@ -17,7 +17,7 @@ from kraftlake.kafka_files.file_names import (
     snapshot_id,
     unpacked_name,
 )
-from kraftlake.kafka_files.sniffing.file_content import HEAD_SIZE, Content, tell
+from kraftlake.kafka_files.sniffing.file_content import HEAD_SIZE, Content, recognise
 from kraftlake.kafka_files.sniffing.nested import archives_below, metadata_directories
 from kraftlake.kafka_files.sniffing.source_kind import SourceKind, has_lake_log
 from kraftlake.kafka_files.stored_file import DiskFile, StoredFile
@@ -63,7 +63,7 @@ def look_into(file: StoredFile) -> Content:
         head = stream.read_at(0, min(file.size, HEAD_SIZE))
     finally:
         stream.close()
-    return tell(file.name, min(file.size, len(head)) if len(head) < HEAD_SIZE else file.size, head)
+    return recognise(file.name, min(file.size, len(head)) if len(head) < HEAD_SIZE else file.size, head)
 
 
 def _sniff_folder(folder: Path) -> SourceKind:
@@ -82,7 +82,7 @@ def _sniff_folder(folder: Path) -> SourceKind:
         if folder != inner and (metadata_directories(folder, holds_metadata) or archives_below(folder, _is_archive)):
             return SourceKind.DIRECTORY
         raise NotASourceError(_no_log_files(folder, names))
-    contents = [_content(folder / name) for name in _telling(folder, log_files)]
+    contents = [_content(folder / name) for name in _identifying_files(folder, log_files)]
     metadata = any(content.kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for content in contents)
     own_name = folder.absolute().name
     if not metadata and own_name != METADATA_DIRECTORY and any(content.is_data_topic for content in contents):
@@ -109,7 +109,7 @@ def _sniff_folder(folder: Path) -> SourceKind:
 def holds_metadata(folder: Path) -> bool:
     """Whether the files of a folder with log files belong to a metadata log."""
     names = sorted(entry.name for entry in folder.iterdir() if is_log_file(entry.name) and entry.is_file())
-    contents = (_content(folder / name) for name in _telling(folder, names))
+    contents = (_content(folder / name) for name in _identifying_files(folder, names))
     return any(content.kind in (SourceKind.SEGMENT, SourceKind.SNAPSHOT) for content in contents)
 
 
@@ -145,10 +145,10 @@ def _content(path: Path) -> Content:
             head = exactly(unpacked(stream.read, str(path)).read, HEAD_SIZE)
     except CorruptDataError:
         return Content(SourceKind.SEGMENT)
-    return tell(unpacked_name(path.name), len(head), head)
+    return recognise(unpacked_name(path.name), len(head), head)
 
 
-def _telling(folder: Path, log_files: list[str]) -> list[str]:
+def _identifying_files(folder: Path, log_files: list[str]) -> list[str]:
     """Return the files that identify a folder: the first segment and the first snapshot with a batch header."""
     enough = [name for name in log_files if (folder / name).stat().st_size > MIN_LENGTH]
     segments = [name for name in enough if segment_base_offset(unpacked_name(name)) is not None]

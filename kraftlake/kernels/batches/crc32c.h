@@ -40,7 +40,7 @@ static uint32_t kraftlake_crc_by_tables(uint32_t crc, const unsigned char *p, si
 #if defined(__x86_64__)
 #include <cpuid.h>
 #define KRAFTLAKE_STEP(crc, word) kraftlake_step(crc, word)
-/* As assembler, for which the compiler need not be told of the processor. */
+/* As assembler, for which the compiler need not know the processor. */
 static inline uint32_t kraftlake_step(uint32_t crc, uint64_t word) {
     uint64_t wide = crc;
     __asm__("crc32q %1, %0" : "+r"(wide) : "r"(word));

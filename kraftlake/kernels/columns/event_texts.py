@@ -49,7 +49,7 @@ def _put_number(number: Int64, room: TextRoom, p: Int64) -> Int64:
 
 @compiled
 def put_event_texts(
-    names: Texts, sentences: Texts, heads: Ints, tails: Ints, partitions: Ints, subjects: TextRoom, told: TextRoom
+    names: Texts, sentences: Texts, heads: Ints, tails: Ints, partitions: Ints, subjects: TextRoom, full_texts: TextRoom
 ) -> None:
     """Write the subject and the sentence of each of n events, those of a partition with its name: `foo-3`.
 
@@ -60,17 +60,17 @@ def put_event_texts(
     q: Int64 = 0
     for i in range(len(heads)):
         subjects.bounds[i] = p
-        told.bounds[i] = q
+        full_texts.bounds[i] = q
         begin = p
         p = _put(names, heads[i], subjects, p)
         if partitions[i] >= 0:
             subjects.data[p] = 45
             p = _put_number(partitions[i], subjects, p + 1)
             for at in range(begin, p):
-                told.data[q] = subjects.data[at]
+                full_texts.data[q] = subjects.data[at]
                 q += 1
-            told.data[q] = 32
+            full_texts.data[q] = 32
             q += 1
-        q = _put(sentences, tails[i], told, q)
+        q = _put(sentences, tails[i], full_texts, q)
     subjects.bounds[len(heads)] = p
-    told.bounds[len(heads)] = q
+    full_texts.bounds[len(heads)] = q

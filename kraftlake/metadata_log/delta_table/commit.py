@@ -177,7 +177,7 @@ def _was_passed(state: TableState) -> bool:
     The oldest commits are cleaned up first: while that of `state` exists, no later one was deleted. The check opens one
     name, and lists the folder if that name is missing. Raises ReplacedTableError, RefusedReadError.
     """
-    with contextlib.suppress(OSError):  # a listing tells, too
+    with contextlib.suppress(OSError):  # a listing shows it, too
         if state.version < 0 or commit_path(state.path, state.version).exists():
             return False
     commits, checkpoints = list_log(state.path / LOG_FOLDER, after=state.version - 1)

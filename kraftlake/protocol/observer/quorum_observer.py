@@ -231,7 +231,7 @@ class QuorumObserver:
                 f"controllers (controller.quorum.bootstrap.servers)."
             )
         if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED and self.cluster_id is not None:
-            return  # controllers tell it to administrators alone (ALTER); each Fetch states the id, and they check it
+            return  # controllers give it to administrators alone (ALTER); each Fetch states the id, and they check it
         if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise RefusedError(
                 f"{node.address} does not tell its cluster's id for {node.principal}: give it with --cluster-id, or "

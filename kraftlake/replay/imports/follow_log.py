@@ -119,13 +119,13 @@ class LogFollower:
 
     def run(
         self,
-        tell: Callable[[FollowStep], None],
+        report: Callable[[FollowStep], None],
         *,
         poll: float,
         stop: threading.Event,
         observe: Callable[[FollowStep], object] | None = None,
     ) -> None:
-        """Run a step every `poll` seconds until `stop` is set; `tell` gets the first step and each with an addition.
+        """Run a step every `poll` seconds until `stop` is set; `report` gets the first step and each with an addition.
 
         `observe` gets every step.
 
@@ -140,7 +140,7 @@ class LogFollower:
             if observe is not None:
                 observe(step)
             if first or step.is_news or step.truncated != truncated:
-                tell(step)
+                report(step)
             first, truncated = False, step.truncated
             pause = poll if truncated is None else max(poll, min(2 * pause, _LONGEST_PAUSE))
             stop.wait(pause)

@@ -162,8 +162,8 @@ def _check_same(source: LogReader, lake: LakeReader) -> None:
         return
     else:
         what = difference_words(found, "the source", "the lake")
-    told = f"{source.name} disagrees with the lake {lake.name} at offset {offset} ({what})"
-    raise ImportConflictError(f"{told}; {_meaning(found, lake)}.")
+    conflict = f"{source.name} disagrees with the lake {lake.name} at offset {offset} ({what})"
+    raise ImportConflictError(f"{conflict}; {_meaning(found, lake)}.")
 
 
 def _meaning(found: LogComparison, lake: LakeReader) -> str:

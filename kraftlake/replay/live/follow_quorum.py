@@ -79,8 +79,8 @@ class QuorumFollower:
         """The largest high watermark since the last comparison, −1 before any."""
         return -1 if self._observed is None else self._observed.high_watermark
 
-    def run(self, tell: Callable[[FollowStep], None], *, patience: RetryPolicy, stop: threading.Event) -> None:
-        """Follow until `stop` is set; `tell` gets the first step, and each that appended anything.
+    def run(self, report: Callable[[FollowStep], None], *, patience: RetryPolicy, stop: threading.Event) -> None:
+        """Follow until `stop` is set; `report` gets the first step, and each that appended anything.
 
         Raises ImportConflictError where the lake and the quorum disagree, or the quorum has deleted records that the
         lake lacks; LakeError where the lake can't be written; NodeError as `patience` says.
@@ -90,21 +90,21 @@ class QuorumFollower:
             try:
                 step = self.step(patience)
             except NodeError as fault:
-                self._flush(tell)
+                self._flush(report)
                 patience.failed(fault)
                 continue
             patience.succeeded()
             if step.is_news or (first and self._compared_with is not None):
-                tell(step)
+                report(step)
                 first = False
             if self._is_quiet and self._quiet_pause:
                 stop.wait(self._quiet_pause)
-        self._flush(tell)
+        self._flush(report)
 
-    def _flush(self, tell: Callable[[FollowStep], None]) -> None:
+    def _flush(self, report: Callable[[FollowStep], None]) -> None:
         """Append the records that were held back."""
         if self._log is not None and self._held:
-            tell(self._step_of(self._log, self._append(self._log)))
+            report(self._step_of(self._log, self._append(self._log)))
 
     def step(self, patience: RetryPolicy) -> FollowStep:
         """Append the records that were committed since the last step; waits half a second at most for them."""

@@ -46,7 +46,7 @@ def observer_of(
     """
     addresses = text(addresses, "the addresses of a quorum")
     path = None if command_config is None else path_text(command_config)
-    connect = connector_of(path, tell=warn or get_logger(__name__).warning)
+    connect = connector_of(path, warn=warn or get_logger(__name__).warning)
     return QuorumObserver(parse_addresses(addresses), connect=connect, cluster_id=cluster_id)
 
 

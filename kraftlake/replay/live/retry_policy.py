@@ -21,8 +21,8 @@ class RetryPolicy:
 
     The first failure is raised, since the address may be wrong, unless `reached` says that it is right; after an answer
     of any node of the cluster, failures are retried for `limit` seconds at most (None: for ever), with pauses that grow
-    to ten seconds; `chance` draws from 0 to 1 for them. `tell` gets a sentence when the waiting begins, and one when it
-    ends. `wait` pauses for seconds, and returns a true value where it was interrupted, as that of an Event does.
+    to ten seconds; `chance` draws from 0 to 1 for them. `report` gets a sentence when the waiting begins, and one when
+    it ends. `wait` pauses for seconds, and returns a true value where it was interrupted, as that of an Event does.
     `answered` is called after each answer, and may raise an error that ends the call.
     """
 
@@ -30,7 +30,7 @@ class RetryPolicy:
         self,
         *,
         wait: Callable[[float], object],
-        tell: Callable[[str], object] = lambda _: None,
+        report: Callable[[str], object] = lambda _: None,
         answered: Callable[[], object] = lambda: None,
         limit: float | None = None,
         reached: bool = False,
@@ -38,7 +38,7 @@ class RetryPolicy:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._wait = wait
-        self._tell = tell
+        self._report = report
         self._answered = answered
         self._limit = limit
         self._clock = clock or SystemClock()
@@ -68,7 +68,7 @@ class RetryPolicy:
         if not self._reached or (self._limit is not None and now - self._since_ns >= self._limit * _NANOSECONDS):
             raise fault
         if not self._failures:
-            self._tell(f"the quorum can't be asked, and is waited for: {fault}")
+            self._report(f"the quorum can't be asked, and is waited for: {fault}")
         self._failures += 1
         return self.pause(self._failures)
 
@@ -79,6 +79,6 @@ class RetryPolicy:
     def succeeded(self) -> None:
         """Reset the failures: the quorum answered."""
         if self._failures:
-            self._tell("the quorum answers again.")
+            self._report("the quorum answers again.")
         self._reached, self._failures = True, 0
         self._answered()

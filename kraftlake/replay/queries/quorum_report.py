@@ -205,8 +205,8 @@ def describe_quorum(
             copies += read_log_copies(path)
     known = {copy.properties.cluster_id: copy.path for copy in copies if copy.properties.cluster_id is not None}
     if len(known) > 1:
-        told = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())
-        raise UsageError(f"These are logs of different clusters: {told}.")
+        listed = ", ".join(f"{path} of {cluster_id}" for cluster_id, path in known.items())
+        raise UsageError(f"These are logs of different clusters: {listed}.")
     return QuorumReport(cluster_id=next(iter(known), None), copies=copies, histories=histories_of(copies))
 
 

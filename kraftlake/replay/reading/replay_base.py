@@ -90,8 +90,8 @@ def check_covered(reader: LogReader, from_offset: int, to_offset: int) -> None:
     is_behind = from_offset + 1 < start and not has_beginning(reader)
     if from_offset < to_offset and (is_behind or to_offset >= end):
         held = f"offsets {_range(start, end)}" if start < end else "no offsets"
-        untold = f"all changes after offset {from_offset} up to {to_offset}"
-        raise OffsetError(f"the log of {reader.name} holds {held}, so it can't tell {untold}.")
+        wanted = f"all changes after offset {from_offset} up to {to_offset}"
+        raise OffsetError(f"the log of {reader.name} holds {held}, so it can't tell {wanted}.")
 
 
 def choose_base(

@@ -55,7 +55,7 @@ class FetcherManager:
                 fetcher = self._fetcher_of(leader, fetcher_id)
                 self.failed_partitions.difference_update(group)
                 fetcher.add_partitions(group)
-                self._tell_started(group, _name(leader, fetcher_id))
+                self._report_started(group, _name(leader, fetcher_id))
 
     def _fetcher_of(self, leader: BrokerEndPoint, fetcher_id: int) -> Fetcher:
         key = (leader.id, fetcher_id)
@@ -67,7 +67,7 @@ class FetcherManager:
         fetcher = self._factory(fetcher_id, leader)
         fetcher.start()
         self._fetchers[key] = fetcher
-        self._tell(Transition(kind=TransitionKind.FETCHER_STARTED, fetcher=_name(leader, fetcher_id)))
+        self._report(Transition(kind=TransitionKind.FETCHER_STARTED, fetcher=_name(leader, fetcher_id)))
         return fetcher
 
     def add_failed_partition(self, partition: TopicPartition) -> None:
@@ -82,7 +82,7 @@ class FetcherManager:
             for key, fetcher in self._fetchers.items():
                 removed = fetcher.remove_partitions(wanted)
                 positions.update(removed)
-                self._tell_stopped(removed, _name(fetcher.leader, key[1]))
+                self._report_stopped(removed, _name(fetcher.leader, key[1]))
             self.failed_partitions.difference_update(wanted)
         return positions
 
@@ -134,24 +134,24 @@ class FetcherManager:
             _log.error("fetcher_not_shut_down", leader=key[0], fetcher=key[1], cause=f"{type(fault).__name__}: {fault}")
         self._ending = [one for one in (*self._ending, fetcher) if not one.await_shutdown(0)]
         name = _name(fetcher.leader, key[1])
-        self._tell(Transition(kind=TransitionKind.FETCHER_STOPPED, fetcher=name, reason=reason))
+        self._report(Transition(kind=TransitionKind.FETCHER_STOPPED, fetcher=name, reason=reason))
 
-    def _tell(self, transition: Transition) -> None:
+    def _report(self, transition: Transition) -> None:
         if self._listener is not None:
             self._listener(transition)
 
-    def _tell_started(self, states: Mapping[TopicPartition, InitialFetchState], fetcher: FetcherName) -> None:
+    def _report_started(self, states: Mapping[TopicPartition, InitialFetchState], fetcher: FetcherName) -> None:
         for partition, state in states.items() if self._listener is not None else ():
             kind = TransitionKind.FETCHING_STARTED
-            self._tell(
+            self._report(
                 Transition(
                     kind=kind, partition=partition, topic_id=state.topic_id, fetcher=fetcher, offset=state.offset
                 )
             )
 
-    def _tell_stopped(self, partitions: Iterable[TopicPartition], fetcher: FetcherName) -> None:
+    def _report_stopped(self, partitions: Iterable[TopicPartition], fetcher: FetcherName) -> None:
         for partition in partitions if self._listener is not None else ():
-            self._tell(Transition(kind=TransitionKind.FETCHING_STOPPED, partition=partition, fetcher=fetcher))
+            self._report(Transition(kind=TransitionKind.FETCHING_STOPPED, partition=partition, fetcher=fetcher))
 
 
 def _name(leader: BrokerEndPoint, fetcher_id: int) -> FetcherName:

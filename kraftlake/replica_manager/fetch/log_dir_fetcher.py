@@ -33,7 +33,7 @@ class Promotion(Enum):
     """The step of a future log on its way to replace the replica's log."""
 
     COPYING = "copying"
-    QUEUED = "told to the controller"
+    QUEUED = "reported to the controller"
     ACCEPTED = "accepted by the controller"
 
 

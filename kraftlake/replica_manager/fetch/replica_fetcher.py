@@ -378,7 +378,7 @@ class ReplicaFetcher(FetchStates):
         except Exception as error:  # an error of one partition must not stop the others
             self._fail(name, "truncate", error)
             return
-        # not completed: the epoch before may diverge too. The next fetch tells, or the leader is asked again
+        # not completed: the epoch before may diverge too. The next fetch shows it, or the leader is asked again
         fetching = completed or self._end_point.is_truncation_on_fetch_supported
         self._states[name] = attrs.evolve(
             state,

@@ -124,7 +124,7 @@ class BatchRun:
         return self._batches_at(self.data, range(len(self)))
 
     @property
-    def telling(self) -> list[LogBatch]:
+    def effective_batches(self) -> list[LogBatch]:
         """The batches that affect a log's leader epochs, producers and transactions.
 
         The effect of every other batch is replaced by a later batch of the same producer. The data are not copied.

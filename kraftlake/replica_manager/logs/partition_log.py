@@ -190,8 +190,8 @@ class PartitionLog(ABC):
     def _append(self, run: BatchRun, origin: AppendOrigin) -> LogAppendInfo:
         if not run:
             return LogAppendInfo(log_start_offset=self.log_start_offset)
-        telling = run.telling if origin is AppendOrigin.REPLICATION else run.batches
-        producers, duplicate = self.producers.check(telling, origin)
+        effective = run.effective_batches if origin is AppendOrigin.REPLICATION else run.batches
+        producers, duplicate = self.producers.check(effective, origin)
         if duplicate is not None:
             return LogAppendInfo(
                 first_offset=duplicate.first_offset,
@@ -200,12 +200,12 @@ class PartitionLog(ABC):
                 max_timestamp=duplicate.timestamp,
                 log_append_time=duplicate.timestamp,
             )
-        for batch in telling:
+        for batch in effective:
             if batch.leader_epoch != self._epochs.latest:
                 self._epochs.assign(batch.leader_epoch, batch.base_offset)
         self._write(run)
         self.producers.update(producers)
-        for ended in self._transactions.append(telling):
+        for ended in self._transactions.append(effective):
             self._note_aborted(ended)
         self.log_end_offset = run.last_offset + 1
         return LogAppendInfo(

@@ -182,7 +182,7 @@ def update_follower_fetch_state(partition: Partition, replica: Replica, fetch: F
         log = partition.leader_log
         moved = (
             log is not None
-            # it may wait for a replica that has been fenced since, of which nothing else tells
+            # it may wait for a replica that has been fenced since, which nothing else reports
             and (replica.state.log_end_offset != end_before or replica.state.log_end_offset > log.high_watermark)
             and partition.in_sync.maybe_increment_high_watermark(log, fetch.time_ms)
         )

@@ -153,7 +153,7 @@ class Partition:
             partition_epoch=registration.partition_epoch,
             known=self.partition_epoch,
         )
-        self.context.tell(
+        self.context.report(
             TransitionKind.STALE_EPOCH_IGNORED,
             self.topic_partition,
             topic_id=self.topic_id,
@@ -189,7 +189,7 @@ class Partition:
         )
         log.update_high_watermark(logs.checkpointed_high_watermark(log.directory, name) or 0)
         if not existed:
-            self.context.tell(TransitionKind.LOG_CREATED, name, topic_id=self.topic_id, directory=log.directory)
+            self.context.report(TransitionKind.LOG_CREATED, name, topic_id=self.topic_id, directory=log.directory)
         return log
 
     def maybe_create_future_log(self, directory: str) -> bool:

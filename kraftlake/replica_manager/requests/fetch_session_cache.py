@@ -85,15 +85,15 @@ class LeaderFetchSession:
 
     def news(self, answers: Mapping[TopicPartition, FetchedPartition]) -> dict[TopicPartition, FetchedPartition]:
         """The answers that have to be sent; partitions with data move to the end."""
-        told: dict[TopicPartition, FetchedPartition] = {}
+        to_send: dict[TopicPartition, FetchedPartition] = {}
         for name, answer in answers.items():
             known = self.partitions.get(name)
             if known is None or not known.note(answer):
                 continue
-            told[name] = answer
+            to_send[name] = answer
             if answer.data:
                 self.partitions[name] = self.partitions.pop(name)
-        return told
+        return to_send
 
 
 class FetchSessionCache:

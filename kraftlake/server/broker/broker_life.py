@@ -60,7 +60,7 @@ class BrokerLife(NodeLife):
         if config.serves:
             to_brokers, to_controllers = config.to_brokers, config.to_controllers
         else:
-            to_brokers = to_controllers = connector_of(config.command_config, tell=self._log.warning).config
+            to_brokers = to_controllers = connector_of(config.command_config, warn=self._log.warning).config
         largest = config.replication.replica_fetch_response_max_bytes + _LARGEST_BATCH
         self._to_brokers = NodeConnector(config=to_brokers, max_response_bytes=largest)
         self._to_controllers = NodeConnector(config=to_controllers, max_response_bytes=largest)

@@ -137,4 +137,4 @@ class BrokerServer(BrokerLife):
             finalized = broker.cache.features()
             return NodeFeatures(supported=SUPPORTED, finalized=finalized.levels, epoch=finalized.epoch)
 
-        return Dispatcher(handlers, features=features, quotas=self.quotas, tell=self._tell)
+        return Dispatcher(handlers, features=features, quotas=self.quotas, on_fault=self._log_fault)

@@ -128,7 +128,7 @@ class ReplicaServer(BrokerLife):
 
     def _cluster_id(self) -> str | None:
         """Return the quorum's cluster id, which must match the configured one, if any; None after `stop`."""
-        retries = RetryPolicy(wait=self._stop.wait, tell=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
+        retries = RetryPolicy(wait=self._stop.wait, report=self._log.warning, limit=_QUORUM_ANSWERS_WITHIN_SECONDS)
         with (
             self._abort_at_stop() as abort,
             QuorumObserver(

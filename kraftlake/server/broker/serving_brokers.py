@@ -40,7 +40,7 @@ class ServingBrokers:
     def addresses(self) -> list[Address] | None:
         """The addresses of the other brokers, in random order; None where none may be queried."""
         image = self._image()
-        if self._tells_hosts_apart(image):
+        if self._distinguishes_hosts(image):
             return None
         found = [
             Address(endpoint.host, endpoint.port)
@@ -51,7 +51,7 @@ class ServingBrokers:
         random.shuffle(found)
         return found
 
-    def _tells_hosts_apart(self, image: MetadataImage) -> bool:
+    def _distinguishes_hosts(self, image: MetadataImage) -> bool:
         if image.acls is not self._acls:
             self._acls = image.acls
             self._has_acls_of_hosts = any(acl.host != _ANY_HOST for acl in image.acls.acls.values())

@@ -59,7 +59,7 @@ class Authority:
             write_whole(key, [_key_pem(made.key)])
             write_whole(certificate, [made.pem], mode=READABLE)
             return made
-        with _told(certificate, key, remedy=folder):
+        with _file_faults(certificate, key, remedy=folder):
             found = cls(
                 certificate=x509.load_pem_x509_certificate(certificate.read_bytes()), key=_key_in(key.read_bytes())
             )
@@ -112,7 +112,7 @@ class Authority:
         write_whole(file, [_key_pem(key), certificate.public_bytes(Encoding.PEM)])
 
     def _is_good(self, file: Path, now: datetime) -> bool:
-        with _told(file, remedy=file):
+        with _file_faults(file, remedy=file):
             content = file.read_bytes()
             certificate = x509.load_pem_x509_certificate(content)
             is_ours = certificate.issuer == self.certificate.subject and _is_signed_by(certificate, self.certificate)
@@ -135,7 +135,7 @@ def _anew(folder: Path) -> str:
 
 
 @contextmanager
-def _told(*files: Path, remedy: Path) -> Iterator[None]:
+def _file_faults(*files: Path, remedy: Path) -> Iterator[None]:
     """Raise EnvironmentFaultError for files that can't be read or hold something else; `remedy` is what to remove."""
     names = " or ".join(map(str, files))
     try:

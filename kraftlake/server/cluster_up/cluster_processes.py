@@ -24,7 +24,7 @@ class ClusterProcesses:
     def __init__(self, plan: ClusterPlan, *, now: Callable[[], float] = time.monotonic) -> None:
         self.nodes = [NodeProcess(node) for node in plan.nodes]
         self._now = now
-        self._told: set[NodeProcess] = set()
+        self._reported: set[NodeProcess] = set()
         self._asked: set[NodeProcess] = set()
         self.is_leaving = False
         self._killed_at: float | None = None
@@ -41,8 +41,8 @@ class ClusterProcesses:
 
     def newly_ended(self) -> list[NodeProcess]:
         """The nodes that have ended since the last call, for any reason."""
-        ended = [node for node in self.nodes if node not in self._told and node.ending is not None]
-        self._told.update(ended)
+        ended = [node for node in self.nodes if node not in self._reported and node.ending is not None]
+        self._reported.update(ended)
         return ended
 
     def leave(self) -> None:

@@ -77,7 +77,7 @@ _POLL_SECONDS: Final = 0.005
 _IDLE_POLL_SECONDS: Final = 0.02
 """The poll interval while nothing changes."""
 _LOOK_SECONDS: Final = 0.05
-_TOLD_WITHIN_SECONDS: Final = 0.5
+_SEEN_WITHIN_SECONDS: Final = 0.5
 _EXEMPT: Final = ("fetch", "fetch_snapshot", "alter_partition", "envelope")
 """The requests of other nodes that no request quota applies to. Source: kafka.server.ControllerApis."""
 
@@ -240,7 +240,7 @@ class ControllerServer(NodeLife):
             "describe_delegation_token": Handler(begin=access.tokens),
         }  # fmt: skip
         handlers |= {name: attrs.evolve(handlers[name], is_exempt=True) for name in _EXEMPT}
-        dispatcher = Dispatcher(handlers, features=node.view.features, quotas=self.quotas, tell=self._tell)
+        dispatcher = Dispatcher(handlers, features=node.view.features, quotas=self.quotas, on_fault=self._log_fault)
         return dispatcher
 
     def _loader(self, node: ControllerNode, feed: LakeFeed, publishers: list[MetadataPublisher]) -> MetadataLoader:
@@ -304,4 +304,4 @@ class ControllerServer(NodeLife):
             self._log.info("resigned")
             self.fetches.wake()  # standbys that wait for more learn it by the answer
             if len(self.node.view.image.cluster.controllers) > 1:
-                time.sleep(_TOLD_WITHIN_SECONDS)  # others, which were between two fetches, by that to their next one
+                time.sleep(_SEEN_WITHIN_SECONDS)  # others, which were between two fetches, by that to their next one

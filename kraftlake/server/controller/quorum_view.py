@@ -37,14 +37,14 @@ class QuorumView(MetadataPublisher):
         """Store the image."""
         self.image = new_image
         self.published.set()
-        self._tell()
+        self._call_listeners()
 
     def on_controller_change(self, leader_and_epoch: LeaderAndEpoch) -> None:
         """Store the leader."""
         self.leader = leader_and_epoch
-        self._tell()
+        self._call_listeners()
 
-    def _tell(self) -> None:
+    def _call_listeners(self) -> None:
         for listener in self.listeners:
             listener()
 

@@ -81,7 +81,7 @@ class Registrar(LeaderTask):
                 self._leader.ask(others.values(), self._ask)
             return
         if leader_id == node.node_id or leader_id not in node.view.image.cluster.controllers:
-            return  # a later image tells who leads and where: the active controller registers itself
+            return  # a later image shows who leads and where: the active controller registers itself
         if leader_id not in others:
             raise NodeError(f"Controller {leader_id}, which leads, has no listener {self._listener}.")
         self._ask(self._leader.at(others[leader_id]))

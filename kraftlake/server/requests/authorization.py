@@ -50,7 +50,7 @@ class Authorization:
         peer = request.peer
         decision = self.authorizer.authorize(peer.principal, peer.host, action)
         if (log_allowed and self._log.has_allowed) if decision.allowed else log_denied:
-            self._log.tell(
+            self._log.log_decision(
                 decision, action, principal=peer.principal, host=peer.host, api=request.name, count=count
             )  # fmt: skip
         return decision.allowed

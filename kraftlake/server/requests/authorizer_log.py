@@ -25,10 +25,12 @@ class AuthorizerLog:
         self.has_allowed: bool = self._log.is_enabled_for(logging.DEBUG)
         """Whether allowed operations are logged; if not, no line is made for them."""
 
-    def tell(self, decision: Decision, action: Action, *, principal: str, host: str, api: str, count: int) -> None:
+    def log_decision(
+        self, decision: Decision, action: Action, *, principal: str, host: str, api: str, count: int
+    ) -> None:
         """Log a decision on `count` references to the resource in a request of the API `api` (`create_topics`)."""
-        tell = self._log.debug if decision.allowed else self._log.info
-        tell(
+        log = self._log.debug if decision.allowed else self._log.info
+        log(
             f"Principal = {principal} is {'Allowed' if decision.allowed else 'Denied'} "
             f"operation = {AclOperation(action.operation).name} from host = {host} on resource = "
             f"{_camel(ResourceType(action.resource_type).name)}:LITERAL:{action.resource_name} for request = "

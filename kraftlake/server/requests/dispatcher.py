@@ -155,8 +155,9 @@ class Dispatcher:
     """Decodes requests and dispatches them: ApiVersions to itself, and each other API to its handler.
 
     A request of another API or version closes the connection, as in Kafka, but for ApiVersions: see `VersionsAnswers`.
-    `features` are part of the answer to ApiVersions. `tell` gets a request's errors: a fault of its handler is answered
-    with UNKNOWN_SERVER_ERROR, and the connection continues; malformed bytes close it. `quotas` are the clients'.
+    `features` are part of the answer to ApiVersions. `on_fault` gets a request's errors: a fault of its handler is
+    answered with UNKNOWN_SERVER_ERROR, and the connection continues; malformed bytes close it. `quotas` are the
+    clients'.
     """
 
     def __init__(
@@ -165,13 +166,13 @@ class Dispatcher:
         *,
         features: Callable[[], NodeFeatures] = NodeFeatures,
         quotas: QuotaManagers | None = None,
-        tell: Callable[[str, BaseException], None],
+        on_fault: Callable[[str, BaseException], None],
     ) -> None:
         self._handlers = dict(handlers)
         self._served = {name: handler.versions or versions_of(name) for name, handler in handlers.items()}
         self._versions = VersionsAnswers(self._served, features)
         self._quotas = quotas
-        self._tell = tell
+        self._on_fault = on_fault
         self.held = HeldMemory(_HELD_MAX_BYTES)
         """The memory of the requests that are not answered yet."""
 
@@ -182,7 +183,7 @@ class Dispatcher:
             if request is not None:
                 self._serve(request)
         except UNREADABLE as fault:
-            self._tell("unreadable_request", fault)
+            self._on_fault("unreadable_request", fault)
             respond(None)
 
     def _serve(self, request: Request) -> None:
@@ -206,7 +207,7 @@ class Dispatcher:
             else:
                 self._refuse(request, fault)
         except Exception as failed:
-            self._tell("request_failed", failed)
+            self._on_fault("request_failed", failed)
             request.close()
 
     def _refuse(self, request: Request, fault: BaseException) -> None:
@@ -216,7 +217,7 @@ class Dispatcher:
             case ControllerApiError():
                 request.fail(fault.error, None if fault.error in _WITHOUT_REASON else fault.message)
             case _:
-                self._tell("request_failed", fault)
+                self._on_fault("request_failed", fault)
                 request.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _read(self, frame: bytes, scan: MessageScan, peer: Peer, respond: Respond) -> Request | None:

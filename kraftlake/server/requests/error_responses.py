@@ -77,11 +77,11 @@ def error_response(asked: Any, error: ErrorCode, message: str | None = None, *, 
         return None
     if name == "alter_user_scram_credentials":
         return _of_users(asked, error, message)
-    is_told_once = name == "fetch" and version >= _WITHOUT_PARTITIONS and not each_alone
+    is_at_top_only = name == "fetch" and version >= _WITHOUT_PARTITIONS and not each_alone
     return _response(
         response_type(name, version),
         asked,
-        () if is_told_once else _LISTS.get(name, ()),
+        () if is_at_top_only else _LISTS.get(name, ()),
         error,
         None if name == "delete_topics" else message,
         whole=ErrorCode.NONE if each_alone else error,

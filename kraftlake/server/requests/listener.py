@@ -160,7 +160,7 @@ class _Running:
         self._limits = limits
         self._pace = ConnectionPace(limits.max_connection_creation_rate)
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(_tell)
+        self._loop.set_exception_handler(_log_loop_error)
         self._queue = RequestQueue(name, handle, limits, self._loop)
         self.buffered = BufferedBytes(limits.buffered_max_bytes)
         self._door = Doorway(self._loop) if entrance.is_guarded else None
@@ -347,6 +347,6 @@ def bound_socket(host: str, port: int, limits: ListenerLimits) -> socket.socket:
     return bound
 
 
-def _tell(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _log_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log an internal error in the loop that has ended one connection."""
     get_logger(__name__).error("connection_failed", cause=repr(context.get("exception") or context["message"]))

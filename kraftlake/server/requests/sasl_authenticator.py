@@ -178,7 +178,7 @@ class SaslServerAuthenticator:
 
     @property
     def _refusal(self) -> str:
-        """What the client is told: never whether the user or the password is wrong."""
+        """The message for the client, which never says whether the user or the password is wrong."""
         what = "authentication" if self._before is None else "re-authentication"
         return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {self._mechanism}"
 

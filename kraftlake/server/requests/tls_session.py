@@ -1,7 +1,7 @@
 """TLS of one connection, without I/O: received bytes in, bytes to send out.
 
-asyncio's own TLS ends a connection whose handshake fails without the alert that tells the client why, and takes 256 KiB
-for each connection. Source: org.apache.kafka.common.network.SslTransportLayer.
+asyncio's own TLS ends a connection whose handshake fails without the alert that gives the client the reason, and takes
+256 KiB for each connection. Source: org.apache.kafka.common.network.SslTransportLayer.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TlsSession:
         return self._outgoing.read()
 
     def farewell(self) -> bytes:
-        """End the session; returns the bytes that tell the client so."""
+        """End the session; returns the bytes that inform the client."""
         with suppress(ssl.SSLError, ValueError):
             self._tls.unwrap()
         return self._outgoing.read()

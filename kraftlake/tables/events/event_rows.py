@@ -120,8 +120,8 @@ def _texts(names: pa.Array, sentences: pa.Array, heads: Any, tails: Any, partiti
     made = [compiled.TextRoom(*each) for each in room]
     of_names, of_sentences = (compiled.Texts(*each) for each in texts)
     compiled.put_event_texts(of_names, of_sentences, heads, tails, partitions, *made)
-    subjects, told = (pa.StringArray.from_buffers(len(heads), *map(pa.py_buffer, each)) for each in room)
-    return subjects, told
+    subjects, full_sentences = (pa.StringArray.from_buffers(len(heads), *map(pa.py_buffer, each)) for each in room)
+    return subjects, full_sentences
 
 
 def _content(texts: pa.StringArray) -> tuple[Any, Any]:

@@ -125,8 +125,8 @@ def _broker_events(change: EntryChange) -> Iterator[Event]:
         yield event("broker_registered", words, after=_values(change, "after"))
         return
     if "incarnationId" in fields:
-        told = fields.pop("incarnationId")
-        yield event("broker_registered", "has started anew", field="incarnationId", **_sides(told))
+        incarnation = fields.pop("incarnationId")
+        yield event("broker_registered", "has started anew", field="incarnationId", **_sides(incarnation))
         fields.pop("epoch", None)
     if (fenced := fields.pop("fenced", None)) is not None:
         kind = "broker_fenced" if fenced.after else "broker_unfenced"
@@ -137,9 +137,9 @@ def _broker_events(change: EntryChange) -> Iterator[Event]:
         yield event(kind, words, field="inControlledShutdown", **_sides(stopping))
     cordoned = fields.get("cordonedDirectories")
     if cordoned is not None and not cordoned.before and not cordoned.after:
-        del fields["cordonedDirectories"]  # a registration that tells of none is followed by a heartbeat with none
-    for name, told in fields.items():
-        yield event("broker_changed", f"has {_change_words(told)}", field=name, **_sides(told))
+        del fields["cordonedDirectories"]  # a registration that lists none is followed by a heartbeat with none
+    for name, field_change in fields.items():
+        yield event("broker_changed", f"has {_change_words(field_change)}", field=name, **_sides(field_change))
 
 
 def _fenced_words(fenced: bool) -> str:
@@ -157,12 +157,12 @@ def _controller_events(change: EntryChange) -> Iterator[Event]:
         yield _event("controller_registered", subject, f"{subject} is registered", after=_values(change, "after"))
         return
     if "incarnationId" in fields:
-        told = fields.pop("incarnationId")
+        incarnation = fields.pop("incarnationId")
         sentence = f"{subject} has started anew"
-        yield _event("controller_registered", subject, sentence, field="incarnationId", **_sides(told))
-    for name, told in fields.items():
-        sentence = f"{subject} has {_change_words(told)}"
-        yield _event("controller_changed", subject, sentence, field=name, **_sides(told))
+        yield _event("controller_registered", subject, sentence, field="incarnationId", **_sides(incarnation))
+    for name, field_change in fields.items():
+        sentence = f"{subject} has {_change_words(field_change)}"
+        yield _event("controller_changed", subject, sentence, field=name, **_sides(field_change))
 
 
 def _node_id(name: str) -> int | None:
@@ -178,16 +178,18 @@ def _config_events(change: EntryChange) -> Iterator[Event]:
     subject = f"{kind.lower()} {name}" if name else f"all {kind.lower()}s"
     topic = name if kind == "TOPIC" else None
     broker = _node_id(name) if kind == "BROKER" else None
-    for told in change.fields:
-        sentence = f"{subject} {'has' if name else 'have'} {_change_words(told)}"
-        yield _event("config_changed", subject, sentence, field=told.field, topic=topic, broker=broker, **_sides(told))
+    for config in change.fields:
+        sentence = f"{subject} {'has' if name else 'have'} {_change_words(config)}"
+        yield _event(
+            "config_changed", subject, sentence, field=config.field, topic=topic, broker=broker, **_sides(config)
+        )
 
 
 def _quota_events(change: EntryChange) -> Iterator[Event]:
     subject = quota_entity_words(json.loads(change.path[0]))
-    for told in change.fields:
-        sentence = f"quota of {subject}: {_change_words(told)}"
-        yield _event("quota_changed", subject, sentence, field=told.field, **_sides(told))
+    for field_change in change.fields:
+        sentence = f"quota of {subject}: {_change_words(field_change)}"
+        yield _event("quota_changed", subject, sentence, field=field_change.field, **_sides(field_change))
 
 
 def _acl_events(id_: str, before: AclsImage, after: AclsImage) -> Iterator[Event]:
@@ -204,17 +206,17 @@ def _acl_events(id_: str, before: AclsImage, after: AclsImage) -> Iterator[Event
 
 
 def _feature_events(change: EntryChange) -> Iterator[Event]:
-    told = next((field for field in change.fields if field.field == "level"), None)
-    if told is not None:
+    level = next((field for field in change.fields if field.field == "level"), None)
+    if level is not None:
         subject = f"feature {change.key}"
-        sentence = f"{change.key} {_level_words(told)}"
-        yield _event("feature_changed", subject, sentence, field=change.key, **_sides(told))
+        sentence = f"{change.key} {_level_words(level)}"
+        yield _event("feature_changed", subject, sentence, field=change.key, **_sides(level))
 
 
-def _level_words(told: FieldChange) -> str:
-    if told.after is None:
-        return f"is no longer finalized, it was at level {told.before}"
-    return f"is at level {told.after}{'' if told.before is None else f' instead of {told.before}'}"
+def _level_words(change: FieldChange) -> str:
+    if change.after is None:
+        return f"is no longer finalized, it was at level {change.before}"
+    return f"is at level {change.after}{'' if change.before is None else f' instead of {change.before}'}"
 
 
 _DONE = {"added": "set", "changed": "changed", "removed": "removed"}
@@ -234,17 +236,17 @@ def _token_events(change: EntryChange) -> Iterator[Event]:
     yield _event("delegation_token_changed", subject, f"{subject} was {done}")
 
 
-def _sides(told: FieldChange) -> dict[str, Any]:
-    return {"before": told.before, "after": told.after}
+def _sides(change: FieldChange) -> dict[str, Any]:
+    return {"before": change.before, "after": change.after}
 
 
-def _change_words(told: FieldChange) -> str:
-    before, after = _text(told.before), _text(told.after)
+def _change_words(change: FieldChange) -> str:
+    before, after = _text(change.before), _text(change.after)
     if before is None:
-        return f"{told.field} set to {after}"
+        return f"{change.field} set to {after}"
     if after is None:
-        return f"{told.field} no longer set, it was {before}"
-    return f"{told.field} changed: {before} → {after}"
+        return f"{change.field} no longer set, it was {before}"
+    return f"{change.field} changed: {before} → {after}"
 
 
 _EVENTS: Final[Mapping[str, Callable[[EntryChange], Iterator[Event]]]] = {

@@ -80,11 +80,11 @@ PARTITION_EVENTS: Final = pa.schema(
 
 def partition_events(before: PartitionColumns, after: PartitionColumns) -> pa.Table:
     """The events between two states of n partitions (PARTITION_EVENTS), by partition, in the order of the listing."""
-    told: tuple[Callable[[Any, Any], Iterator[pa.RecordBatch]], ...] = (
+    event_functions: tuple[Callable[[Any, Any], Iterator[pa.RecordBatch]], ...] = (
         _leader_events, _recovery_events, _isr_events, _elr_events, _replica_events,
     )  # fmt: skip
     partitions, tables = [np.empty(0, np.int64)], [PARTITION_EVENTS.empty_table()]
-    for was, now, events in zip(before, after, told, strict=True):
+    for was, now, events in zip(before, after, event_functions, strict=True):
         differ = was != now if isinstance(was, np.ndarray) else was.differ_from(now)
         changed = np.flatnonzero(differ)
         if not len(changed):

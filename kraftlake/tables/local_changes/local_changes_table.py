@@ -48,6 +48,6 @@ COLUMNS: tuple[tuple[pa.Field, str], ...] = (
     ),
 )
 
-LOCAL_CHANGES = TableDescription("local_changes", "What each metadata delta told each broker to do.", COLUMNS)
+LOCAL_CHANGES = TableDescription("local_changes", "What each metadata delta means to each broker.", COLUMNS)
 SCHEMA = LOCAL_CHANGES.schema
 ENCODED_SCHEMA = LOCAL_CHANGES.encoded_schema

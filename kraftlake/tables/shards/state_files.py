@@ -53,7 +53,7 @@ class StateFile:
 class StateManifest:
     """The states of all shards, and then of the rest, after an offset of a log; no `files`: they are made anew.
 
-    `log_id` is the id of the log's table. `knows_since`: the shards' states tell where the state of each partition
+    `log_id` is the id of the log's table. `knows_since`: the shards' states show where the state of each partition
     began as `partition_history/` does; those of tables without it may have begun with a snapshot, or before the table
     does.
     """

@@ -111,8 +111,8 @@ def _one_sentence(limits: SqlLimits | None = None) -> Iterator[None]:
         seconds = 0 if limits is None else limits.seconds
         raise UsageError(f"The question has no answer within {seconds:g} s: ask for less, or give it longer.") from None
     except (duckdb.Error, pa.ArrowException) as fault:
-        told = str(fault).partition("\n\nLINE ")[0]
-        raise UsageError(f"DuckDB refuses the question: {' '.join(told.split()).rstrip('.')}.") from None
+        message = str(fault).partition("\n\nLINE ")[0]
+        raise UsageError(f"DuckDB refuses the question: {' '.join(message.split()).rstrip('.')}.") from None
 
 
 def no_such_table(names: frozenset[str], known: tuple[str, ...]) -> UsageError:

@@ -67,7 +67,7 @@ def test_one_command_is_one_of_the_shell() -> None:
     assert run("shell", DIRECTORY, "-c", "at 260", "-c", f"cat {path}").stdout.splitlines()[1] == "Optional[3.4-IV0]"
 
 
-def test_what_is_not_there_is_told_after_what_is() -> None:
+def test_what_is_not_there_is_reported_after_what_is() -> None:
     said = run("ls", DIRECTORY, "/image/cluster/brokers/1", "/image/topic", "/image/cluster/brokers/1/x", code=1)
     assert said.stdout == "1\n"
     assert said.stderr == (

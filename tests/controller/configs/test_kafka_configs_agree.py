@@ -109,16 +109,16 @@ class BothManagers:
             self.ours.assigned(topic, (1,))
         ask_configs("start", static=properties, topics=TOPICS, brokers=NODES, elr=elr)
         known = self.ours.image.configs.resource_data.values()
-        self._tell(
+        self._replay_theirs(
             [(image.resource.type, image.resource.name, *item) for image in known for item in image.data.items()]
         )
 
-    def _tell(self, records: Any) -> None:
+    def _replay_theirs(self, records: Any) -> None:
         ask_configs("replay", records=records)
 
     def replay(self, *records: tuple[int, str, str, str]) -> None:
         """Records that are in the log already, as another version or a broker may have left them."""
-        self._tell(records)
+        self._replay_theirs(records)
         messages = [
             ApiMessageAndVersion(ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value), 0)
             for kind, resource, name, value in records

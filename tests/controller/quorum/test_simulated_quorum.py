@@ -102,16 +102,16 @@ class Quorum(RuleBasedStateMachine):
 
     @invariant()
     def answers_are_in_the_log(self) -> None:
-        """What was answered is durable; of what was told NOT_CONTROLLER, the first batches of several at most."""
+        """What was answered is durable; of what was refused as NOT_CONTROLLER, the first batches of several at most."""
         for node in self.nodes.values():
-            for asked in node.told:
+            for asked in node.settled:
                 found = [self.log.holds(asked.epoch, base, records) for base, records in asked.batches]
                 if asked.answered:
                     assert all(found)
                     assert asked.answer_at < self.log.end
                 else:
                     assert found == sorted(found, reverse=True)
-            node.told = [asked for asked in node.told if not asked.answered]
+            node.settled = [asked for asked in node.settled if not asked.answered]
 
     @invariant()
     def what_a_leader_believes_is_what_the_log_says(self) -> None:

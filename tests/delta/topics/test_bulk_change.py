@@ -76,14 +76,14 @@ def test_many_records_make_the_versions_of_one_by_one(history: list[ApiMessageAn
     data, starts, stops = np.frombuffer(b"".join(values), np.uint8), ends[:-1].copy(), ends[1:].copy()
     at_once, singly = BulkChange(image.rows().merged()), BulkChange(image.rows().merged())
     stop, versions = at_once.replay_journaled(data, starts, stops)
-    told = []
+    expected = []
     assert stop == len(values)
     for record in range(stop):
         done, note = singly.replay_journaled(data, starts[record : record + 1], stops[record : record + 1])
         assert done, "it was replayed among others"
         for number in range(len(note.places)):
             row = registration_row(singly, note.after[number]) if not note.did[number] & DID_END else None
-            told.append((record, note.places[number], row, note.did[number]))
+            expected.append((record, note.places[number], row, note.did[number]))
     assert [
         (
             versions.records[number],
@@ -92,7 +92,7 @@ def test_many_records_make_the_versions_of_one_by_one(history: list[ApiMessageAn
             versions.did[number],
         )
         for number in range(len(versions.records))
-    ] == told
+    ] == expected
 
 
 def test_changes_of_partitions_that_came_out_of_their_order_are_of_these() -> None:

@@ -34,21 +34,21 @@ def test_in_bulk_they_do_what_they_do_one_by_one(log: list[RecordBatch], cut: in
 
 
 def snapshot_of(image: TopicsImage, messages: list[Message], kind: type[Any]) -> list[object]:
-    """What is told of records of a snapshot that is loaded over an image."""
-    delta, told = kind(image), list[object]()
+    """The errors, image and local changes of records of a snapshot that is loaded over an image."""
+    delta, found = kind(image), list[object]()
     for message in messages:
         try:
             delta.keep(message)
             delta.merge()
         except ReplayError as error:
-            told.append(str(error))
+            found.append(str(error))
     delta.finish_snapshot()
     try:
-        told.append(image_to_json(MetadataImage(topics=delta.apply())))
+        found.append(image_to_json(MetadataImage(topics=delta.apply())))
     except ReplayError as error:
-        told.append(str(error))
+        found.append(str(error))
     changes = [delta.local_changes(broker) for broker in range(6)]
-    return [*told, *(local_changes_to_json(some, broker=1, from_offset=0, to_offset=0) for some in changes)]
+    return [*found, *(local_changes_to_json(some, broker=1, from_offset=0, to_offset=0) for some in changes)]
 
 
 @given(log=odd_logs(), messages=st.lists(MESSAGES, max_size=30))
@@ -66,18 +66,18 @@ def changes_of(log: list[RecordBatch], *, objects: bool, lenient: bool) -> list[
 
     Names are left out: where an id comes again with another name, objects say the first one.
     """
-    replay, told = replay_of(objects=objects, lenient=lenient), list[object]()
+    replay, found = replay_of(objects=objects, lenient=lenient), list[object]()
     try:
         for chunk in replay.take_parts(log):
             ends = chunk.boundaries.offsets.tolist()
-            told += [(row[0], ends[row[1]], *row[3:]) for row in described(chunk.partitions)]
-            told += [(ends[row[1]], *row[3:]) for row in described(chunk.partitions.by_delta())]
+            found += [(row[0], ends[row[1]], *row[3:]) for row in described(chunk.partitions)]
+            found += [(ends[row[1]], *row[3:]) for row in described(chunk.partitions.by_delta())]
             ids = chunk.partitions.names.ids.to_pylist()
-            told += sorted((ends[delta], ids[topic]) for delta, topic in chunk.partitions.created.tolist())
-            told += sorted((ends[delta], ids[topic]) for delta, topic, _ in chunk.partitions.removed.tolist())
+            found += sorted((ends[delta], ids[topic]) for delta, topic in chunk.partitions.created.tolist())
+            found += sorted((ends[delta], ids[topic]) for delta, topic, _ in chunk.partitions.removed.tolist())
     except (ReplayError, CorruptDataError, UnknownRecordError) as error:
-        told.append(str(error))
-    return [*told, replay.skipped, replay.store.image()[0] if lenient else None]
+        found.append(str(error))
+    return [*found, replay.skipped, replay.store.image()[0] if lenient else None]
 
 
 @given(log=odd_logs(), lenient=st.booleans())

@@ -162,8 +162,8 @@ def test_a_few_changes_of_a_packed_image_make_what_objects_make(records):
             met += 1
             assert met <= len(faults)
     assert met == len(faults)
-    told = expected.get_or_create_topics_delta()
-    assert seen == [told.apply(), *[told.local_changes(broker) for broker in BROKERS]]
+    expected_topics = expected.get_or_create_topics_delta()
+    assert seen == [expected_topics.apply(), *[expected_topics.local_changes(broker) for broker in BROKERS]]
     assert outcome(delta) == outcome(expected)
 
 

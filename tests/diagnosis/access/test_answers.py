@@ -64,7 +64,7 @@ def test_all_that_may_are_listed_and_where_all_others_may_those_that_may_not() -
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         (("raed", "topic", "a"), "'raed' is no operation: a topic has read, write,"),
         (("write", "group", "a"), "'write' is no operation on a group: a group has read, delete, describe,"),
@@ -73,8 +73,8 @@ def test_all_that_may_are_listed_and_where_all_others_may_those_that_may_not() -
         (("create", "cluster", "mine"), "'mine' is no name of the cluster: to authorizers it is kafka-cluster."),
     ],
 )
-def test_a_question_that_nobody_can_ask_is_an_error(words: tuple[str, ...], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_question_that_nobody_can_ask_is_an_error(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
         Question.parse(*words)
 
 

@@ -117,17 +117,17 @@ def test_a_log_of_no_controller_names_none_alone_by_lines_without_a_resource(tmp
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "reason"),
     [
         (log.topic(1, "y"), "no line at its time allows CreateTopics on y"),
         (r.RegisterBrokerRecord(broker_id=1, broker_epoch=0), "no client asks for this: a broker registers itself"),
         (r.NoOpRecord(), "no client asks for this: the controller writes such records by itself"),
     ],
 )
-def test_none_has_a_reason(tmp_path: Path, message: Message, told: str) -> None:
+def test_none_has_a_reason(tmp_path: Path, message: Message, reason: str) -> None:
     found = finding(tmp_path, message, line(CLOCK))
     assert not found.candidates
-    assert found.reason == told
+    assert found.reason == reason
 
 
 def test_what_the_controller_may_do_by_itself_names_none_alone(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_an_audit_file_names_the_user_and_the_authorizer_the_principal(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "sentence"),
     [
         ({"time": ""}, r"^--audit needs to know where an entry has its time: give --audit-map time=PATH"),
         ({"tine": "ts"}, r"'tine' is neither a field nor a request of Kafka's; did you mean time"),
@@ -89,8 +89,8 @@ def test_an_audit_file_names_the_user_and_the_authorizer_the_principal(tmp_path:
         ),
     ],
 )
-def test_a_mapping_that_matches_nothing_is_refused(tmp_path: Path, changed: dict[str, str], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_mapping_that_matches_nothing_is_refused(tmp_path: Path, changed: dict[str, str], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
         read_audits([audit_file(tmp_path)], MAPPING | changed)
 
 

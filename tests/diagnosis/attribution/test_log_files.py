@@ -76,21 +76,21 @@ def test_the_logs_of_the_sample_are_one_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("a.log", b"nothing of it\n", "has no line of kafka.authorizer.logger"),
         ("a.log", FIRST[32:].encode(), "have no date and time before the message"),
         ("a.tar.gz", None, "no file with authorizer in its name"),
     ],
 )
-def test_a_file_without_lines_is_refused(tmp_path: Path, name: str, content: bytes | None, told: str) -> None:
+def test_a_file_without_lines_is_refused(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
     path = tmp_path / name
     if content is None:
         with tarfile.open(path, "w:gz") as tar:
             tar.addfile(tarfile.TarInfo("server.log"), io.BytesIO())
     else:
         path.write_bytes(content)
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         read_logs([str(path)])
 
 

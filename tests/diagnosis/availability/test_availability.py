@@ -26,7 +26,7 @@ from tests.diagnosis.availability import brute_force
 from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay import made_logs as log
-from tests.tables.telling import REAL_LOGS, cut, generated_log, real_log
+from tests.tables.logs_for_writers import REAL_LOGS, cut, generated_log, real_log
 
 T = log.TIME
 LENGTH = None if os.environ.get("KRAFTLAKE_TESTS") == "long" else 700

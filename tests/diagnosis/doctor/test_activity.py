@@ -54,7 +54,7 @@ def test_replicas_that_leave_an_isr_are_those_of_the_events_but_for_what_was_mov
         for one in events()
         if one["kind"] in ("reassignment_finished", "reassignment_cancelled", "replicas_changed")
     }
-    told = Counter(
+    expected = Counter(
         (one["subject"], broker)
         for one in events()
         if one["kind"] in ("isr_shrank", "isr_changed")
@@ -62,7 +62,7 @@ def test_replicas_that_leave_an_isr_are_those_of_the_events_but_for_what_was_mov
         if broker in moved.get((one["subject"], one["offset"]), {broker})
     )
     assert dropped.total() > 1_000
-    assert dropped == told
+    assert dropped == expected
 
 
 def test_brokers_are_lost_and_started_as_the_events_say() -> None:
@@ -76,5 +76,5 @@ def test_brokers_are_lost_and_started_as_the_events_say() -> None:
 
 
 def test_elections_of_the_quorum_are_those_of_the_events() -> None:
-    told = [(one["epoch"], int(one["after"])) for one in events() if one["kind"] == "controller_elected"]
-    assert [(one.epoch, one.leader) for one in timeline(0).activity.quorum_elections] == told
+    elected = [(one["epoch"], int(one["after"])) for one in events() if one["kind"] == "controller_elected"]
+    assert [(one.epoch, one.leader) for one in timeline(0).activity.quorum_elections] == elected

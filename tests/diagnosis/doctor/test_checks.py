@@ -240,7 +240,7 @@ def test_what_happened_long_ago_is_no_news(tmp_path: Path) -> None:
     assert not diagnose(log_of(tmp_path / "old", *befalls, later=25 * HOUR)).findings
 
 
-def test_a_partition_without_a_leader_is_told_once(tmp_path: Path) -> None:
+def test_a_partition_without_a_leader_is_reported_once(tmp_path: Path) -> None:
     """It has too few replicas in sync as well, and that goes without saying."""
     befalls = [config("min.insync.replicas", "3"), change(0, leader=-1, isr=(3,)), change(1, isr=(2,))]
     found = by_check(diagnose(log_of(tmp_path, *befalls)))
@@ -248,7 +248,7 @@ def test_a_partition_without_a_leader_is_told_once(tmp_path: Path) -> None:
     assert found["under_min_isr"].things == found["under_replicated"].things == ("foo-1",)
 
 
-def test_partitions_are_told_by_cause_and_batch(tmp_path: Path) -> None:
+def test_partitions_are_reported_by_cause_and_batch(tmp_path: Path) -> None:
     befalls = [change(0, leader=-1, isr=(1,)), change(1, leader=-1, isr=(2,)), r.UnregisterBrokerRecord(broker_id=1)]
     (finding,) = (one for one in diagnose(log_of(tmp_path, *befalls)).findings if one.check == "offline_partitions")
     assert [(group.reason, group.things) for group in finding.groups] == [
@@ -455,7 +455,7 @@ def test_a_quorum_whose_voters_fetch_is_healthy() -> None:
 def test_a_voter_that_stopped_fetching_is_found_with_what_it_lacks() -> None:
     with running(n2=(5, NOW - 10_001, NOW - 11_000)) as quorum:
         diagnosis = diagnose(quorum)
-        told = run("doctor", quorum, code=3).stdout
+        printed = run("doctor", quorum, code=3).stdout
         page = run("doctor", quorum, "--output", "markdown", code=3).stdout
     (finding,) = diagnosis.findings
     assert (finding.check, finding.severity) == ("silent_node", WARNING)
@@ -470,15 +470,15 @@ def test_a_voter_that_stopped_fetching_is_found_with_what_it_lacks() -> None:
         "voter 1: level, caught up last at 2023-11-14 22:14:20.001Z",
         "voter 2: 3 offsets behind, caught up last at 2023-11-14 22:14:09.001Z",
     ):
-        assert words in told
+        assert words in printed
         assert words.removeprefix("quorum  ") in re.sub(r"\\(.)", r"\1", page)
 
 
 def test_a_voter_that_never_fetched_from_its_leader_is_silent_since_the_election() -> None:
     with running(n1=(-1, -1, -1), n2=(-1, -1, -1)) as quorum:
         (finding,) = (one for one in diagnose(quorum).findings if one.check == "silent_node")
-        told = run("doctor", quorum, code=3).stdout
-    assert "voter 1: has not fetched since this leader was elected" in told
+        printed = run("doctor", quorum, code=3).stdout
+    assert "voter 1: has not fetched since this leader was elected" in printed
     assert finding.sentence == "voters 1 and 2 of 3 do not fetch from leader 0"
     assert finding.things == ("voter 1", "voter 2")
     assert finding.groups[0].reason == "has not fetched since the election 60 s ago, 8 offsets behind"

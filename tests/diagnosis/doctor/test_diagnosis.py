@@ -172,7 +172,7 @@ def made_up_logs() -> Iterator[tuple[int, list[RecordBatch]]]:
         made = MadeUp(plan)
         first = len(made.batches)
         for pattern in choice.sample(PATTERNS, 3):
-            made.tell(EPISODES[pattern])
+            made.play(EPISODES[pattern])
         some = [*made.batches[: choice.randint(first, len(made.batches))], *settings(choice, made.batches[-1].epoch)]
         yield seed, renumbered(some)
 

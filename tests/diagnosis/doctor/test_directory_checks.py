@@ -85,8 +85,8 @@ def test_nobody_is_sent_to_start_a_broker_whose_disk_failed(tmp_path: Path) -> N
         "out of sync: 2 (log directory is offline)"
     ]
     assert "Replace them only if" in found_here["under_replicated"].helps[0].action  # the only copy of foo-0 is there
-    told = run("image", tmp_path / "__cluster_metadata-0", "--unavailable-partitions").stdout
-    assert "log directory is offline" in told
+    printed = run("image", tmp_path / "__cluster_metadata-0", "--unavailable-partitions").stdout
+    assert "log directory is offline" in printed
     faults = [finding for finding in found_here.values() if finding.severity is not Severity.INFO]
     assert len(faults) == 3
     assert not any("Start the broker" in one.action for finding in faults for one in finding.helps)
@@ -144,13 +144,13 @@ REPLACED = [(20, register(2, 99, log_dirs=(uuid("a2"), uuid("new")))), (21, unfe
 
 
 def made_anew(number: int, *directories: str, **fields: Any) -> Step:
-    """A broker tells of the directory in which it has made a replica."""
+    """A broker reports the directory in which it has made a replica."""
     return 22, r.PartitionChangeRecord(
         partition_id=number, topic_id=TOPIC_ID, directories=tuple(map(uuid, directories)), **fields
     )
 
 
-def test_a_disk_that_was_replaced_is_told_from_one_that_is_missing(tmp_path: Path) -> None:
+def test_a_disk_that_was_replaced_is_distinguished_from_one_that_is_missing(tmp_path: Path) -> None:
     finding = found(diagnosed(tmp_path, *REPLACED))
     where = f"directory {uuid('b2')} of broker 2, which has {uuid('new')} anew"
     assert {reason.rpartition(":")[0] for reason in reasons(finding)} == {where}

@@ -77,8 +77,8 @@ def check(words: Sequence[str]) -> dict[str, Any]:
             if one["risk"] in HOLDS:
                 check_evidence(words[0], diagnosis["offset"], one)
     if any(finding["check"] == "two_histories" for finding in diagnosis["findings"]):
-        told = [one for finding in diagnosis["findings"] for one in finding["helps"]]
-        assert [one["action"] for one in told if HelpRisk(one["risk"]).is_destructive] == [], "either log may be right"
+        helps = [one for finding in diagnosis["findings"] for one in finding["helps"]]
+        assert [one["action"] for one in helps if HelpRisk(one["risk"]).is_destructive] == [], "either log may be right"
     for command in {finding["command"] for finding in diagnosis["findings"]}:
         check_command(command)
     return diagnosis

@@ -1,4 +1,4 @@
-"""Two processes under one id are told from restarts, moves and moves that were taken back."""
+"""Two processes under one id are distinguished from restarts, moves and moves that were taken back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens again and again in a window is found, and told from what is usual and from restarts in order."""
+"""What happens again and again in a window is found, and kept apart from what is usual and from restarts in order."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ def test_a_log_whose_first_image_is_a_recent_one_says_from_where_it_is_known(tmp
     assert timeline_of(kraftlake.open(DIRECTORY)).late_begin is None
     diagnosis = diagnose(tmp_path)
     assert diagnosis.unread == (3532, 4593)
-    told = [finding.sentence for finding in diagnosis.findings if finding.check == "recent_changes"]
-    assert told == ["12 configs changed in the last 24 hours of the log; the log is read from offset 4593 on"]
+    sentences = [finding.sentence for finding in diagnosis.findings if finding.check == "recent_changes"]
+    assert sentences == ["12 configs changed in the last 24 hours of the log; the log is read from offset 4593 on"]
 
 
 def test_a_snapshot_file_has_troubles_and_no_past() -> None:
@@ -113,14 +113,14 @@ def test_a_gap_in_the_log_leaves_what_follows_the_next_snapshot(tmp_path: Path) 
     assert found == {thing: None if offset is None or offset < 4593 else offset for thing, offset in whole.items()}
 
 
-def test_the_last_changes_of_configs_and_acls_are_told() -> None:
+def test_the_last_changes_of_configs_and_acls_are_listed() -> None:
     source = kraftlake.open(DIRECTORY)
     settings = timeline_of(source, 1400).settings
     assert (len([one for one in settings if one.kind == "config"]), len(settings)) == (43, 83)
     assert [one.at.offset for one in settings] == sorted(one.at.offset for one in settings)
-    told = {(one.thing, one.words) for one in settings}
-    assert ("topic elr-a", "min.insync.replicas was changed: 2 → 1") in told
-    assert ("topic t-3-dj5", "retention.ms is no longer set, it was 768093") in told
+    changes = {(one.thing, one.words) for one in settings}
+    assert ("topic elr-a", "min.insync.replicas was changed: 2 → 1") in changes
+    assert ("topic t-3-dj5", "retention.ms is no longer set, it was 768093") in changes
     assert all(" from " in one.words for one in settings if one.kind == "acl")
     newest = read_timeline(source, source.image(1400), recent_ms=1795247260000, window_ms=0).settings
     assert [one.at.offset for one in newest] == [1392]

@@ -64,7 +64,7 @@ def differing(one: Side, two: Side) -> list[str]:
     return sorted(found)
 
 
-def told(drift: dict[str, Any]) -> list[str]:
+def lines_of(drift: dict[str, Any]) -> list[str]:
     """The same lines of the JSON of `kraftlake drift`."""
     return sorted(
         _line(part, kind, entry)
@@ -93,7 +93,7 @@ def check(logs: list[tuple[str, int | None]]) -> dict[tuple[int, int], int]:
         expected = differing(sides[first], sides[second])
         words = ("drift", one[0], two[0], *moments, "--show-secrets", "--json")
         drift = json.loads(run(*words, code=3 if expected else 0).stdout)
-        assert told(drift) == expected, (one, two)
+        assert lines_of(drift) == expected, (one, two)
         assert drift["equal"] == (not expected), (one, two)
         found[first, second] = len(expected)
     return found

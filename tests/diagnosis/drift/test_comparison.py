@@ -151,16 +151,16 @@ def test_two_clusters_are_equal_where_a_reading_of_their_json_says_so(one, two) 
 
 def reading(image: MetadataImage) -> set[tuple[object, ...]]:
     features = image.features
-    told: set[tuple[object, ...]] = {("feature", *item) for item in features.finalized_versions.items()}
-    told |= {("version", features.metadata_version)}
+    facts: set[tuple[object, ...]] = {("feature", *item) for item in features.finalized_versions.items()}
+    facts |= {("version", features.metadata_version)}
     for name, topic in image.topics.topics_by_name().items():
         replicas = [
             tuple(id_ for id_ in one.replicas if id_ not in one.removing_replicas)
             for _, one in sorted(topic.partitions.items())
         ]
-        told.add(("topic", name, tuple(replicas)))
-    told |= {("config", key, *item) for key, one in image.configs.resource_data.items() for item in one.data.items()}
-    told |= {("acl", rule) for rule in image.acls.acls.values()}
-    told |= {("quota", key, *item) for key, one in image.client_quotas.entities.items() for item in one.quotas.items()}
-    told |= {("scram", *item, m) for m, users in image.scram.mechanisms.items() for item in users.items()}
-    return told
+        facts.add(("topic", name, tuple(replicas)))
+    facts |= {("config", key, *item) for key, one in image.configs.resource_data.items() for item in one.data.items()}
+    facts |= {("acl", rule) for rule in image.acls.acls.values()}
+    facts |= {("quota", key, *item) for key, one in image.client_quotas.entities.items() for item in one.quotas.items()}
+    facts |= {("scram", *item, m) for m, users in image.scram.mechanisms.items() for item in users.items()}
+    return facts

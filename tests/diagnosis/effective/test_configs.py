@@ -95,7 +95,7 @@ def test_secrets_are_redacted_and_so_are_settings_of_unknown_plugins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "options", "error", "told"),
+    ("subject", "options", "error", "sentence"),
     [
         ("topic/fo", {}, NoSuchThingError, "There is no topic fo at offset 4: did you mean foo?"),
         ("broker/9", {}, NoSuchThingError, "There is no broker 9 at offset 4: registered nodes are 1 and 2."),
@@ -108,8 +108,8 @@ def test_secrets_are_redacted_and_so_are_settings_of_unknown_plugins() -> None:
         ("topic/", {}, UsageError, "it reads topic/NAME"),
     ],
 )  # fmt: skip
-def test_what_is_not_there_is_an_error(subject: str, options: Any, error: type[Exception], told: str) -> None:
+def test_what_is_not_there_is_an_error(subject: str, options: Any, error: type[Exception], sentence: str) -> None:
     source = source_of(log.log_of(1, [log.metadata_version()], [broker(1), broker(2), log.topic(1, "foo")]))
     with pytest.raises(error) as raised:
         source.effective_configs(subject, **options)
-    assert told in str(raised.value)
+    assert sentence in str(raised.value)

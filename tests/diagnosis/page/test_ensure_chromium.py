@@ -45,10 +45,10 @@ def put_apt(programs: Path, brings: str) -> None:
 
 def test_without_apt_one_sentence_says_what_to_install(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert tool.main() == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    assert "`apt-get install chromium chromium-driver` brings them" in told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert "`apt-get install chromium chromium-driver` brings them" in output.err
 
 
 def test_root_gets_it_by_apt_once(tool: ModuleType, programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_root_gets_it_by_apt_once(tool: ModuleType, programs: Path, capsys: pyte
     assert (programs / "asked").read_text() == asked
 
 
-def test_others_and_a_failing_apt_are_told(
+def test_others_and_a_failing_apt_are_reported(
     tool: ModuleType, programs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_apt(programs, "chromium")

@@ -116,9 +116,9 @@ def test_a_click_on_a_partition_shows_its_history(open_page: OpenPage, sample: P
     assert "none: offline" in page.text("#facts")
     topic, _, partition = name.rpartition("-")
     said = [e["sentence"] for e in kraftlake.open(DIRECTORY).events() if e["subject"] in (name, f"topic {topic}")]
-    told = page.texts("#list .what")
-    assert told == [sentence for sentence in reversed(said) if sentence in told]
-    assert {sentence for sentence in said if sentence.startswith(name)} <= {*told}
+    listed = page.texts("#list .what")
+    assert listed == [sentence for sentence in reversed(said) if sentence in listed]
+    assert {sentence for sentence in said if sentence.startswith(name)} <= {*listed}
     page.browser.execute_async_script("setTimeout(arguments[0], 250)")  # the address follows when nothing else moves
     assert f"topic={topic}&partition={partition}" in page.browser.current_url
     again = open_page(sample, page.browser.current_url.partition(".html")[2])

@@ -75,9 +75,9 @@ class Unpacked:
 
     def sentences(self) -> list[tuple[int, str, str]]:
         """The offset, kind and sentence of each event."""
-        told = []
+        events = []
         columns = (self.eventMoments, self.eventKinds, self.eventRows, self.eventTails)
         for moment, kind, row, tail in zip(*columns, strict=True):
             name = "" if row < 0 else f"{self.topics[self.rowTopics[row]]}-{self.rowPartitions[row]}"
-            told.append((int(self.offsets[moment]), self.kinds[kind], name + self.tails[tail]))
-        return told
+            events.append((int(self.offsets[moment]), self.kinds[kind], name + self.tails[tail]))
+        return events

@@ -94,7 +94,7 @@ def test_a_restart_stops_the_broker_first() -> None:
     assert answer.after.under_min_isr == ("foo-0",), "nobody has caught up"
 
 
-def test_what_comes_back_is_told_of_each_lost_broker_and_of_all() -> None:
+def test_what_comes_back_is_listed_for_each_lost_broker_and_for_all() -> None:
     image = cluster(partition(0, 1), partition(1, 2), partition(2, 1, 2), elr=True)
     answer = asked(image, "lose-broker 2", "lose-broker 1")
     assert [(one.brokers, one.online, one.recovering) for one in answer.returns] == [
@@ -112,7 +112,7 @@ def test_a_broker_that_is_fenced_already_is_noted() -> None:
     ]
 
 
-def test_what_the_controller_refuses_is_told_and_the_rest_taken() -> None:
+def test_what_the_controller_refuses_is_reported_and_the_rest_taken() -> None:
     moves = {("foo", 0): (3, 2), ("foo", 1): (9,), ("bar", 0): (1,)}
     answer = what_if(cluster(partition(0, 1, 2), partition(1, 1)), [Step(kind=StepKind.REASSIGN, moves=moves)])
     (step,) = answer.steps

@@ -43,7 +43,7 @@ def plan_of(*since: Message, kinds: Sequence[str] = (), before: Sequence[Message
     return list(plan.steps)
 
 
-def told(steps: Sequence[Step]) -> list[tuple[str, str, dict[str, tuple[object, object]]]]:
+def summaries(steps: Sequence[Step]) -> list[tuple[str, str, dict[str, tuple[object, object]]]]:
     return [
         (step.action.value, step.path, {one.field.removesuffix("s"): (one.before, one.after) for one in step.changes})
         for step in steps
@@ -57,7 +57,7 @@ def test_a_throttle_is_set_before_partitions_move_and_goes_at_the_end() -> None:
         "leader.replication.throttled.replica": (None, "0:3,0:2"),
     }
     throttled = [(f"config/BROKER/{id_}", rates) for id_ in (1, 2, 3)] + [("config/TOPIC/t", replicas)]
-    assert told(plan_of(partition(3, 2), config(2, "t", "retention.ms", "5"))) == [
+    assert summaries(plan_of(partition(3, 2), config(2, "t", "retention.ms", "5"))) == [
         *(("alter-configs", path, changes) for path, changes in throttled[:3]),
         ("alter-configs", "config/TOPIC/t", {"retention.m": ("5", None)}),
         ("alter-configs", *throttled[3]),

@@ -21,23 +21,23 @@ HOSTILE = (
     "é\x1b[2J", "*",
 )  # fmt: skip
 _TOOL = r"""#!/bin/sh
-printf '%s\037' "${0##*/}" "$@" >>told
-case "$*" in *"/dev/stdin"*) cat >>told ;; esac
-printf '\036' >>told
+printf '%s\037' "${0##*/}" "$@" >>calls
+case "$*" in *"/dev/stdin"*) cat >>calls ;; esac
+printf '\036' >>calls
 """
 """Adds the words that it is given to a file, and what comes from stdin."""
 
 
-def told_by(tmp_path: Path, *steps: Step) -> list[dict]:
+def calls_by(tmp_path: Path, *steps: Step) -> list[dict]:
     """What the tools are given by the script of some steps."""
-    told = told_by_script(tmp_path, "\n".join(script_of(steps)) + "\n")
-    for one in told:
+    calls = calls_by_script(tmp_path, "\n".join(script_of(steps)) + "\n")
+    for one in calls:
         assert one["words"][:2] == ["--bootstrap-server", "b:9092"]
         one["words"] = one["words"][2:]
-    return told
+    return calls
 
 
-def told_by_script(tmp_path: Path, script: str, bootstrap: str = "b:9092") -> list[dict]:
+def calls_by_script(tmp_path: Path, script: str, bootstrap: str = "b:9092") -> list[dict]:
     """The tool, words and input of each command that a script runs."""
     for tool in TOOLS:
         file = tmp_path / f"kafka-{tool}.sh"
@@ -47,11 +47,11 @@ def told_by_script(tmp_path: Path, script: str, bootstrap: str = "b:9092") -> li
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "BOOTSTRAP": bootstrap}
     subprocess.run(["sh", "script"], cwd=tmp_path, env=environment, check=True, stdin=subprocess.DEVNULL)
     assert not (tmp_path / "HACKED").exists()
-    told = []
-    for one in (tmp_path / "told").read_text().split("\x1e")[:-1]:
+    calls = []
+    for one in (tmp_path / "calls").read_text().split("\x1e")[:-1]:
         tool, *words, given = one.split("\x1f")
-        told.append({"tool": tool, "words": words, "input": given or None})
-    return told
+        calls.append({"tool": tool, "words": words, "input": given or None})
+    return calls
 
 
 def step(action: Action, subject: dict, *changes: tuple) -> Step:
@@ -82,9 +82,9 @@ def steps_named(name: str) -> list[Step]:
 
 
 def test_names_reach_the_tools_as_they_are(tmp_path: Path) -> None:
-    told = told_by(tmp_path, *(one for name in HOSTILE for one in steps_named(name)))
+    calls = calls_by(tmp_path, *(one for name in HOSTILE for one in steps_named(name)))
     for at, name in enumerate(HOSTILE):
-        create, delete_config, set_config, add, scram, move = told[6 * at : 6 * at + 6]
+        create, delete_config, set_config, add, scram, move = calls[6 * at : 6 * at + 6]
         assert values(create["words"], "--topic") == [name]
         assert values(delete_config["words"], "--entity-name") == [name]
         assert values(delete_config["words"], "--delete-config") == ["gone"]
@@ -98,16 +98,16 @@ def test_names_reach_the_tools_as_they_are(tmp_path: Path) -> None:
         assert values(add["words"], "--resource-pattern-type") == ["prefixed"]
         assert values(scram["words"], "--entity-name") == [name]
         assert json.loads(move["input"])["partitions"] == [{"topic": name, "partition": 0, "replicas": [2, 3]}]
-    assert [one["input"] is None for one in told[2::6]].count(True) == 2
+    assert [one["input"] is None for one in calls[2::6]].count(True) == 2
 
 
 def test_a_topic_that_is_deleted_is_no_pattern_of_others(tmp_path: Path) -> None:
-    (told,) = told_by(tmp_path, step(Action.DELETE_TOPIC, {"topic": "a.b-c"}))
-    assert values(told["words"], "--topic") == ["a\\.b-c"]
+    (call,) = calls_by(tmp_path, step(Action.DELETE_TOPIC, {"topic": "a.b-c"}))
+    assert values(call["words"], "--topic") == ["a\\.b-c"]
 
 
 def test_quotas_features_and_assignments_have_the_words_of_the_tools(tmp_path: Path) -> None:
-    quotas, created, up, off, down = told_by(
+    quotas, created, up, off, down = calls_by(
         tmp_path,
         step(Action.ALTER_QUOTAS, {"entity": {"user": "u", "client-id": None}}, ("producer_byte_rate", None, 2.5)),
         step(Action.CREATE_TOPIC, {"topic": "t"}, ("partitions", None, 2), ("replicas", None, [[1, 2], [2, 1]])),

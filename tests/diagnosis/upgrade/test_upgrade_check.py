@@ -20,7 +20,7 @@ def config(value: str, name: str = "min.insync.replicas") -> r.ConfigRecord:
     return r.ConfigRecord(resource_type=2, resource_name="topic-1", name=name, value=value)
 
 
-def told(found: UpgradeCheck) -> list[tuple[Any, ...]]:
+def obstacles_of(found: UpgradeCheck) -> list[tuple[Any, ...]]:
     return [
         (one.check, one.refuses, *one.things, None if one.record is None else one.record.offset)
         for one in found.obstacles
@@ -38,7 +38,7 @@ def test_each_node_that_lacks_the_level_is_named_with_its_registration() -> None
         fenced=frozenset({3}),
     )  # fmt: skip
     found = made.source().upgrade_check(metadata_version=33)
-    assert told(found) == [
+    assert obstacles_of(found) == [
         ("unsupported_level", True, "controller 3000", 5),
         ("unsupported_level", True, "broker 2", 3),
         ("stale_registration", True, "broker 3", 4),
@@ -58,12 +58,12 @@ def test_the_replicas_of_a_stale_broker_are_moved_before_it_is_unregistered() ->
 
 def test_a_voter_that_has_not_registered_refuses_every_level() -> None:
     found = MadeCluster(quorum=(3000, 3001, 3002)).source().upgrade_check(metadata_version=26)
-    assert told(found) == [("unregistered_controller", True, "controller 3002", None)]
+    assert obstacles_of(found) == [("unregistered_controller", True, "controller 3002", None)]
 
 
 def test_a_lower_level_would_lose_what_was_written() -> None:
     found = MadeCluster(current=33).source().upgrade_check(metadata_version="4.0")
-    assert told(found) == [("metadata_lost", True, METADATA_VERSION, 1)]
+    assert obstacles_of(found) == [("metadata_lost", True, METADATA_VERSION, 1)]
     assert MadeCluster(current=26).source().upgrade_check(metadata_version=25).allowed
 
 
@@ -91,14 +91,17 @@ def test_kraft_version_needs_the_support_of_all_nodes() -> None:
 )
 def test_a_release_starts_on_what_it_knows(more: Sequence[Message], expected: list[Any]) -> None:
     found = MadeCluster(more=more).source().upgrade_check(release="4.4")
-    assert told(found) == expected
+    assert obstacles_of(found) == expected
     assert found.allowed == (not any(refuses for _, refuses, *_ in expected))
 
 
 def test_running_nodes_of_an_older_release_are_to_be_restarted_and_refuse_nothing() -> None:
     made = MadeCluster(brokers={1: (7, 25), 2: (7, 25)}, fenced=frozenset({2}))
     found = made.source().upgrade_check(release="4.4")
-    assert told(found) == [("stale_registration", True, "broker 2", 3), ("unsupported_level", False, "broker 1", 2)]
+    assert obstacles_of(found) == [
+        ("stale_registration", True, "broker 2", 3),
+        ("unsupported_level", False, "broker 1", 2),
+    ]
     assert found.obstacles[1].command == "restart broker 1 with Kafka 4.4"
 
 
@@ -106,12 +109,12 @@ def test_a_release_does_not_start_on_an_old_or_on_a_newer_level() -> None:
     (old,) = MadeCluster(current=4, controllers={}).source().upgrade_check(release="4.4").obstacles
     assert (old.check, old.record and old.record.offset) == ("metadata_version_too_low", 1)
     found = MadeCluster(current=33).source().upgrade_check(release="4.1")
-    assert told(found) == [("metadata_version_too_high", True, METADATA_VERSION, 1)]
+    assert obstacles_of(found) == [("metadata_version_too_high", True, METADATA_VERSION, 1)]
 
 
 def test_the_support_of_controllers_that_do_not_register_is_said_to_be_unknown() -> None:
     found = MadeCluster(current=14, controllers={}).source().upgrade_check(metadata_version=21)
-    assert told(found) == [("unknown_controllers", False, None)]
+    assert obstacles_of(found) == [("unknown_controllers", False, None)]
     assert found.allowed
 
 

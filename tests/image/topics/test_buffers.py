@@ -54,7 +54,7 @@ def versions(image: MetadataImage, records: list[ApiMessageAndVersion]) -> list[
 def test_memory_shows_nowhere_before_it_is_written(records: list[ApiMessageAndVersion], where: float) -> None:
     cut = max(1, int(len(records) * where))
 
-    def told() -> list[Any]:
+    def contents() -> list[Any]:
         first = loaded(MetadataImage.EMPTY, records[:cut])
         last = loaded(first, records[cut:]) if cut < len(records) else first
         some = [image_to_json(image) for image in (first, last)]
@@ -65,5 +65,5 @@ def test_memory_shows_nowhere_before_it_is_written(records: list[ApiMessageAndVe
         answers = []
         for unset in (bytearray, poisoned):
             patch.setattr(buffers, "_unset", unset)
-            answers.append(told())
+            answers.append(contents())
     assert answers[0] == answers[1]

@@ -147,9 +147,11 @@ def test_the_metadata_directory_is_found_among_data_topics(tmp_path: Path, pack:
 @PACKERS
 def test_several_metadata_directories_are_named(tmp_path: Path, pack: Packer) -> None:
     content = {f"node-{n}/{name}": data for n in (1, 2) for name, data in LOG.items()}
-    told = rf"2 metadata directories \(node \? in node-1/{METADATA}, node \? in node-2/{METADATA}\): name one of these"
+    message = (
+        rf"2 metadata directories \(node \? in node-1/{METADATA}, node \? in node-2/{METADATA}\): name one of these"
+    )
 
-    with pytest.raises(NotASourceError, match=told):
+    with pytest.raises(NotASourceError, match=message):
         open_archive(pack(tmp_path / "x", content))
 
 

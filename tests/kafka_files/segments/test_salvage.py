@@ -61,9 +61,9 @@ def test_each_offset_is_either_read_as_it_was_or_named_as_lost(
         restore(spoilt / name)
 
     assert all(WHOLE[batch.base_offset].values == batch.values for batch in found)
-    told = [offset for batch in found for offset in range(batch.base_offset, batch.last_offset + 1)]
-    told += [offset for first, last in lost for offset in range(first, last + 1)]
-    assert sorted(told) == list(range(5737))
+    offsets = [offset for batch in found for offset in range(batch.base_offset, batch.last_offset + 1)]
+    offsets += [offset for first, last in lost for offset in range(first, last + 1)]
+    assert sorted(offsets) == list(range(5737))
 
 
 def test_of_two_batches_at_an_offset_the_first_is_taken_and_the_other_reported(tmp_path: Path) -> None:

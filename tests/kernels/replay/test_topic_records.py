@@ -87,13 +87,13 @@ def test_changes_of_topics_in_any_order_are_made_where_they_belong(topics):
 @pytest.mark.parametrize("place", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1])
 def test_a_change_of_a_topic_that_is_gone_is_an_error_wherever_it_stands(place):
     changes = [change(number, topic, leader=2) for topic in (1001, 1002, 1003) for number in range(PARTITIONS)]
-    _, told = same_as_one_by_one([*changes[:place], remove(1003), change(0, 1003, leader=1), *changes[:5]])
-    assert "1003" in str(told) or "topic" in str(told)
+    _, error = same_as_one_by_one([*changes[:place], remove(1003), change(0, 1003, leader=1), *changes[:5]])
+    assert "1003" in str(error) or "topic" in str(error)
 
 
 def test_a_change_of_a_partition_behind_the_last_is_not_one_of_the_next_topic():
-    _, told = same_as_one_by_one([*[change(number, leader=2) for number in range(PARTITIONS + 1)]])
-    assert f"no partition {PARTITIONS}" in told
+    _, error = same_as_one_by_one([*[change(number, leader=2) for number in range(PARTITIONS + 1)]])
+    assert f"no partition {PARTITIONS}" in error
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -104,7 +104,7 @@ def test_changes_of_all_versions_are_plain(version):
 
 
 @pytest.mark.parametrize("place", [0, 30])
-def test_a_change_of_a_version_to_come_is_left_to_those_who_tell(place):
+def test_a_change_of_a_version_to_come_is_refused_as_one_by_one(place):
     start = base().provenance.offset + 1
     records = [change(number % PARTITIONS, leader=2) for number in range(40)]
     (batch,) = batches_of(records, [len(records)], start)

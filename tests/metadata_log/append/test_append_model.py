@@ -181,7 +181,7 @@ class AppendMachine(RuleBasedStateMachine):
             self.acknowledge(batches)
 
     def take_in_doubtful(self, writer: Writer, fault: UnknownOutcomeError) -> None:
-        """Nobody could say: what readers see tells, and so does the commit's id."""
+        """Nobody could say: what readers see shows it, and so does the commit's id."""
         seen = self.seen()
         assert seen[: len(self.batches)] == self.batches
         assert writer.log.outcome(fault) is (len(seen) > len(self.batches))

@@ -112,15 +112,15 @@ def test_too_much_that_waits_pushes_back(lake: Path) -> None:
 
 def test_a_fenced_group_commit_fails_everybody_and_takes_nothing_more(lake: Path) -> None:
     log = MetadataLog.open(lake, durability="os")
-    told: list[KraftlakeError] = []
-    group = GroupCommit(log, log.claim(1), on_failure=told.append)
+    failures: list[KraftlakeError] = []
+    group = GroupCommit(log, log.claim(1), on_failure=failures.append)
     assert group.append([topic("before")]).result(60) == 1
     MetadataLog.open(lake).claim(2)
     with pytest.raises(FencedEpochError) as caught:
         group.append([topic("late")]).result(60)
     assert (caught.value.epoch, caught.value.current_epoch) == (1, 2)
     group.close()
-    assert told == [caught.value]
+    assert failures == [caught.value]
     with pytest.raises(FencedEpochError):
         group.append([topic("later")])
     assert names(lake) == ["before"]

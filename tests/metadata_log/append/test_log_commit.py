@@ -363,7 +363,7 @@ def test_a_commit_that_timed_out_and_was_not_made_is_refused(lake: Path) -> None
     assert bases(lake) == [(0, 1), (1, 1)]
 
 
-def test_an_outcome_that_nobody_can_tell_is_told_by_the_commits_id_later(lake: Path) -> None:
+def test_an_outcome_that_is_unknown_at_first_is_found_by_the_commits_id_later(lake: Path) -> None:
     disk = DoubtfulDisk()
     log, epoch = claimed(lake, disk=disk)
     disk.doubt = "unreadable"

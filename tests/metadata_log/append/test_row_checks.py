@@ -26,14 +26,14 @@ def test_batches_are_checked_as_their_rows_are(data: st.DataObject) -> None:
     epoch = data.draw(st.integers(-1, 4))
     claimed = data.draw(st.one_of(st.none(), st.integers(0, 4)))
 
-    def told(check: Callable[..., object], rows: object) -> object:
+    def refusal(check: Callable[..., object], rows: object) -> object:
         try:
             check(rows, LogEnd(end_offset=end_offset, epoch=epoch, chain=None), claimed_epoch=claimed)
         except KraftlakeError as fault:
             return type(fault), str(fault)
         return None
 
-    assert told(check_batches, kept) == told(checked_rows, to_rows(kept))
+    assert refusal(check_batches, kept) == refusal(checked_rows, to_rows(kept))
 
 
 def refused(batches: list[RecordBatch], *, end_offset: int, epoch: int = 1, claimed: int | None = None) -> str:

@@ -185,7 +185,7 @@ def test_everything_is_synced_before_it_is_visible_and_again_before_it_is_acknow
     ]
 
 
-def test_several_fsyncs_at_once_are_all_made_and_a_fault_of_any_is_told(tmp_path: Path) -> None:
+def test_several_fsyncs_at_once_are_all_made_and_a_fault_of_any_is_raised(tmp_path: Path) -> None:
     class Watching(ConcurrentDisk):
         def __init__(self) -> None:
             super().__init__()

@@ -87,7 +87,7 @@ def put_back_to_an_earlier_state_that_has_gone_on(lake: Path) -> None:
         put_back_to_an_earlier_state,
     ],
 )
-def test_a_lake_that_was_deleted_or_replaced_is_told_to_who_follows_it_and_never_written_to(
+def test_a_lake_that_was_deleted_or_replaced_is_an_error_to_who_follows_it_and_never_written_to(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     lake = tmp_path / "lake"
@@ -100,17 +100,17 @@ def test_a_lake_that_was_deleted_or_replaced_is_told_to_who_follows_it_and_never
     change(lake)
     files = sorted(lake.rglob("*"))
 
-    told = r"log is no longer the table that was read there up to version 20: .* start everything anew"
-    with pytest.raises(ReplacedTableError, match=told):
+    message = r"log is no longer the table that was read there up to version 20: .* start everything anew"
+    with pytest.raises(ReplacedTableError, match=message):
         [cursor.step() for _ in range(3)]
     for _ in range(2):
-        with pytest.raises(ReplacedTableError, match=told):
+        with pytest.raises(ReplacedTableError, match=message):
             reader.refresh()
-    with pytest.raises(ReplacedTableError, match=told):
+    with pytest.raises(ReplacedTableError, match=message):
         standby.claim(2)
     if lake.exists():  # else the disk refuses the data file
         for _ in range(2):
-            with pytest.raises(ReplacedTableError, match=told):
+            with pytest.raises(ReplacedTableError, match=message):
                 writer.append([data_batch(20, epoch=1)], epoch=1)
     assert sorted(lake.rglob("*")) == files
     assert (reader.version, reader.end_offset, reader.epoch) == (20, 20, 1)

@@ -122,7 +122,7 @@ def test_time_that_nothing_was_recorded_in_counts_as_a_day_and_time_that_goes_ba
     assert recorded(points)(30) == recorded([])(0) == 0
 
 
-def test_snapshots_tell_the_times_within_a_large_file() -> None:
+def test_snapshots_give_the_times_within_a_large_file() -> None:
     made, now = snapshots(HOURLY[::24]), ms(HOURLY[-24])
     ends = [TimedOffset(0, ms(HOURLY[0])), TimedOffset(99, now)]
     (base, *_) = Retention(keep_ms=7 * DAY_MS, newest_snapshots=24, daily_days=30).bases(made, ends, now_ms=now)

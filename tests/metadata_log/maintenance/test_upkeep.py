@@ -407,7 +407,7 @@ def test_the_upkeep_thread_keeps_a_growing_log_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [LakeError("the disk is full"), OSError("the disk is full")])
-def test_an_upkeep_round_that_fails_is_told_and_tried_again(
+def test_an_upkeep_round_that_fails_is_logged_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     log = grown(tmp_path / "lake", 1)

@@ -52,7 +52,7 @@ def test_what_is_there_comes_first_and_then_what_is_committed(log: MetadataLog) 
         assert [next(tailed), next(tailed)] == [data_batch(21, 3), data_batch(24)]
 
 
-def test_a_tail_begins_at_the_end_unless_told_otherwise(log: MetadataLog) -> None:
+def test_a_tail_begins_at_the_end_unless_another_offset_is_given(log: MetadataLog) -> None:
     with log.tail(timeout=60) as tailed:
         log.append([data_batch(20)])
         assert next(tailed).base_offset == 20
@@ -132,7 +132,7 @@ def test_offsets_that_something_else_wrote_end_a_tail(log: MetadataLog) -> None:
         assert list(tailed) == []
 
 
-def test_a_look_for_news_that_the_disk_refuses_is_told_as_such(
+def test_a_look_for_news_that_the_disk_refuses_is_reported_as_such(
     log: MetadataLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cursor = tail.TailCursor(MetadataLog.open(log.path), None, 0.001)

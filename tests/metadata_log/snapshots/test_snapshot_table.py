@@ -46,7 +46,7 @@ def test_a_snapshot_comes_back_as_it_was(log: MetadataLog) -> None:
     assert list(snapshot.batches()) == batches
 
 
-def test_snapshots_come_by_end_offset_and_the_bootstrap_one_is_told(log: MetadataLog) -> None:
+def test_snapshots_come_by_end_offset_and_the_bootstrap_one_is_marked(log: MetadataLog) -> None:
     for end_offset in (30, 0, 9):
         add(log, end_offset, snapshot_batches(end_offset + 1), epoch=0)
     assert [(found.end_offset, found.bootstrap) for found in log.snapshots()] == [(0, True), (9, False), (30, False)]

@@ -49,7 +49,7 @@ class FakeQuorum:
         self.fetches = 0
         self.heartbeats: list[tuple[int, int]] = []
         self.heartbeat_error = ErrorCode.NONE
-        self.tells_controllers = False
+        self.lists_controllers = False
         self.down: set[int] = set()
         self.part_bytes = 1 << 20
         self.replicas: dict[int, tuple[int, int, int]] = {}
@@ -89,7 +89,7 @@ class FakeQuorum:
     def _cluster(self, node: int, version: int, data: bytes) -> Any:
         brokers = tuple(
             DescribeClusterBroker(broker_id=BrokerId(id_), host=where.host, port=i32(where.port))
-            for id_, where in enumerate(self.named if self.tells_controllers else ())
+            for id_, where in enumerate(self.named if self.lists_controllers else ())
         )
         return DescribeClusterResponse(
             throttle_time=_NOW, error_code=self.cluster_error, cluster_id=self.cluster_id, controller_id=BrokerId(-1),
@@ -205,6 +205,6 @@ def running(**replicas: tuple[int, int, int]) -> Iterator[str]:
     model.replicate(1, 9)
     fake = FakeQuorum(model)
     level = (8, NOW, NOW)
-    fake.replicas = {0: level, 1: level, 2: level} | {int(name[1:]): told for name, told in replicas.items()}
+    fake.replicas = {0: level, 1: level, 2: level} | {int(name[1:]): progress for name, progress in replicas.items()}
     with fake.serving() as addresses:
         yield ",".join(map(str, addresses))

@@ -83,7 +83,7 @@ def test_it_is_full_only_while_megabytes_wait_for_the_high_watermark() -> None:
     assert not log.is_full
 
 
-def test_what_is_left_after_a_divergence_is_not_committed_by_the_answer_that_told_it() -> None:
+def test_what_is_left_after_a_divergence_is_not_committed_by_the_answer_that_reported_it() -> None:
     """Kept of two leaders' batches is that of the first, of an epoch which the third has never had."""
     log = ObservedLog(START)
     log.take(answer(raw_batch(0, 1), raw_batch(1, 3)))

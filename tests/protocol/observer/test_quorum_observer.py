@@ -106,7 +106,7 @@ def test_no_leader_is_told_apart_from_no_answer(quorum: FakeQuorum) -> None:
     assert not isinstance(fault.value, NoLeaderError)
 
 
-def test_a_broker_and_a_refused_client_are_told_in_a_sentence(quorum: FakeQuorum) -> None:
+def test_a_broker_and_a_refused_client_are_reported_in_a_sentence(quorum: FakeQuorum) -> None:
     quorum.cluster_error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
     with observing(quorum.addresses[0]) as observer, pytest.raises(NodeError, match=r"is a broker, .* of controllers"):
         observer.fetch(ObservedLog(START))
@@ -139,7 +139,7 @@ def test_a_node_that_refuses_the_login_hides_no_other(quorum: FakeQuorum) -> Non
             observer.fetch(ObservedLog(START))
 
 
-def test_a_controller_that_tells_its_cluster_to_administrators_alone_needs_the_id(quorum: FakeQuorum) -> None:
+def test_a_controller_that_names_its_cluster_to_administrators_alone_needs_the_id(quorum: FakeQuorum) -> None:
     quorum.cluster_error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     with (
         observed_by_eve(*quorum.addresses) as observer,
@@ -163,10 +163,10 @@ def test_a_snapshot_comes_in_parts_and_one_that_was_deleted_is_an_error(quorum: 
         with pytest.raises(SnapshotNeededError) as needed:
             observer.fetch(ObservedLog(START))
         assert (needed.value.snapshot, needed.value.log_start_offset) == (OffsetAndEpoch(offset=5, epoch=1), 4)
-        file, told = io.BytesIO(), []
-        observer.fetch_snapshot(needed.value.snapshot, file.write, lambda done, of: told.append((done, of)))
+        file, progress = io.BytesIO(), []
+        observer.fetch_snapshot(needed.value.snapshot, file.write, lambda done, of: progress.append((done, of)))
         assert file.getvalue() == quorum.snapshot_file
-        assert told == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)]
+        assert progress == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)]
         quorum.snapshot_error = ErrorCode.SNAPSHOT_NOT_FOUND
         with pytest.raises(NodeError, match="has deleted the snapshot"):
             observer.fetch_snapshot(needed.value.snapshot, file.write)
@@ -219,7 +219,7 @@ def test_controllers_without_an_active_one_are_told_apart_from_no_answer(quorum:
 
 
 def test_a_new_leader_is_found_at_an_address_that_only_controllers_gave(quorum: FakeQuorum) -> None:
-    quorum.tells_controllers = True
+    quorum.lists_controllers = True
     with observing(quorum.addresses[2]) as observer:
         assert heartbeat(observer) == ErrorCode.NONE
         quorum.down.add(2)

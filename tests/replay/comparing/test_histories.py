@@ -26,7 +26,7 @@ def nodes_of(report: QuorumReport) -> list[list[int | None]]:
     return [[copy.properties.node_id for copy in history.copies] for history in report.histories]
 
 
-def told(report: QuorumReport) -> History:
+def other_history(report: QuorumReport) -> History:
     (other,) = report.histories[1:]
     return other
 
@@ -48,7 +48,7 @@ def test_a_dynamic_quorum_beside_the_first_has_voters_of_its_own(tmp_path: Path)
     alone = node_at(tmp_path, 7, quorum_log(7, dynamic=True, begins=TIME + HOUR))
     report = describe_quorum([alone, first])
     assert [[voter.id for voter in history.voters] for history in report.histories] == [[1, 2, 3], [7]]
-    other = told(report)
+    other = other_history(report)
     assert (other.is_on_majority, other.is_outvoted, report.histories[0].is_on_majority) == (True, False, False)
     assert report.role_of(report.copies[0]) is Role.OBSERVER
 
@@ -67,7 +67,7 @@ def test_a_quorum_that_was_restored_from_the_middle_parts_there(tmp_path: Path) 
     went_on = [*start, *(data(end + i, topic(i), epoch=1, time=TIME + i * HOUR) for i in range(3))]
     put_back = [*start, elected(end, 2, 2, 3, 1, dynamic=False), no_op(end + 1, epoch=2)]
     report = describe_quorum([node_at(tmp_path, 1, went_on), *(node_at(tmp_path, n, put_back) for n in (2, 3))])
-    other = told(report)
+    other = other_history(report)
     assert not other.is_outvoted, "no deposed leader writes for hours"
     assert other.comparison is not None
     assert other.comparison.parts_at == end
@@ -85,7 +85,7 @@ def deposed_and_others(tail: Sequence[RecordBatch], *others: RecordBatch) -> lis
 def test_what_a_deposed_leader_wrote_is_no_second_history(tmp_path: Path) -> None:
     logs = deposed_and_others([data(10, topic(1)), no_op(11)])
     report = describe_quorum([node_at(tmp_path, node, log) for node, log in enumerate(logs, start=1)])
-    other = told(report)
+    other = other_history(report)
     assert (other.is_outvoted, report.rivals, nodes_of(report)) == (True, (), [[2, 3], [1]])
     assert (report.has_all_committed, report.on_majority) == (True, 10)
 
@@ -93,11 +93,11 @@ def test_what_a_deposed_leader_wrote_is_no_second_history(tmp_path: Path) -> Non
 def test_of_two_voters_the_one_that_was_elected_since_has_the_log_of_the_quorum(tmp_path: Path) -> None:
     old, new, _ = deposed_and_others([no_op(10)])
     report = describe_quorum([node_at(tmp_path, 1, old), node_at(tmp_path, 2, new)])
-    assert told(report).may_be_on_majority, "voter 3 may have it"
-    assert told(report).is_outvoted, "but voter 3 elected the other one"
+    assert other_history(report).may_be_on_majority, "voter 3 may have it"
+    assert other_history(report).is_outvoted, "but voter 3 elected the other one"
     by_others = [*DEPOSED, elected(10, 2, 2, 3, 4, dynamic=False)]
     report = describe_quorum([node_at(tmp_path / "o", 1, old), node_at(tmp_path / "o", 2, by_others)])
-    assert told(report).is_outvoted, "the voters' record of the log counts, and not whom a leader names"
+    assert other_history(report).is_outvoted, "the voters' record of the log counts, and not whom a leader names"
 
 
 def test_a_leader_of_other_voters_deposes_none(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_leader_of_other_voters_deposes_none(tmp_path: Path) -> None:
     old, new = [*start, no_op(10)], [*start, elected(10, 2, 2, 4, 5, dynamic=False)]
     report = describe_quorum([node_at(tmp_path, 1, old), node_at(tmp_path, 2, new)])
     assert [[voter.id for voter in one.voters] for one in report.histories] == [[2, 4, 5], [1, 2, 3]]
-    assert not told(report).is_outvoted
+    assert not other_history(report).is_outvoted
 
 
 def test_a_tail_that_shows_its_own_commit_is_a_second_history_even_against_a_majority(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_log_that_was_changed_in_the_middle_is_told_apart(tmp_path: Path) -> N
     changed[4] = attrs.evolve(log[4], timestamp=1, timestamps=(1,) * log[4].record_count)
     sources = [node_at(tmp_path, node, changed if node == 2 else log) for node in (2, 1, 3)]
     report = describe_quorum(sources)
-    other = told(report)
+    other = other_history(report)
     assert other.comparison is not None
     assert other.comparison.relation is Relation.CHANGED
     assert nodes_of(report) == [[1, 3], [2]], "the log of more nodes is first"

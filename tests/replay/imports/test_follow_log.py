@@ -395,18 +395,18 @@ def test_damage_that_bytes_follow_is_no_batch_that_is_being_written(live: LiveDi
 
 
 def test_a_follower_runs_until_it_is_stopped_and_reports_new_records(live: LiveDirectory) -> None:
-    told: list[FollowStep] = []
+    steps: list[FollowStep] = []
     stop = threading.Event()
 
-    def tell(step: FollowStep) -> None:
-        told.append(step)
-        if len(told) == 3:
+    def on_step(step: FollowStep) -> None:
+        steps.append(step)
+        if len(steps) == 3:
             stop.set()
         else:
             more(live, 1)
 
-    LogFollower(live.path, lake_of(live), include_uncommitted=True).run(tell, poll=0.001, stop=stop)
-    assert [step.records for step in told[1:]] == [1, 1]
+    LogFollower(live.path, lake_of(live), include_uncommitted=True).run(on_step, poll=0.001, stop=stop)
+    assert [step.records for step in steps[1:]] == [1, 1]
 
 
 def test_a_tail_that_is_gone_is_looked_for_less_and_less_often(live: LiveDirectory) -> None:

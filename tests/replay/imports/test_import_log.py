@@ -244,10 +244,10 @@ def test_an_empty_folder_becomes_the_lake(tmp_path: Path) -> None:
 
 def test_commits_are_cut_between_batches(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(appending, "MAX_COMMIT_ROWS", 4)
-    told: list[tuple[str, int, int]] = []
-    import_source(made(small_log()), lake, progress=lambda *args: told.append(args))
-    assert [done for phase, done, _ in told if phase == "writing"] == [4, 8, 12, 16, 18]
-    assert told[0] == ("checking", 18, 18)
+    steps: list[tuple[str, int, int]] = []
+    import_source(made(small_log()), lake, progress=lambda *args: steps.append(args))
+    assert [done for phase, done, _ in steps if phase == "writing"] == [4, 8, 12, 16, 18]
+    assert steps[0] == ("checking", 18, 18)
     holds(lake, small_log())
     monkeypatch.setattr(appending, "MAX_COMMIT_ROWS", 10**6)
     monkeypatch.setattr(appending, "MAX_COMMIT_BYTES", 1)
@@ -280,7 +280,7 @@ def test_a_disk_that_refuses_later_leaves_a_whole_prefix(lake: Path, monkeypatch
     holds(lake, small_log())
 
 
-def test_an_import_that_another_one_overtakes_is_told_so_and_breaks_nothing(
+def test_an_import_that_another_one_overtakes_is_refused_and_breaks_nothing(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(appending, "MAX_COMMIT_ROWS", 4)

@@ -87,7 +87,7 @@ def parted(index: int) -> list[RecordBatch]:
     return batches
 
 
-def test_two_histories_are_told_with_what_each_shows_of_its_commits(lake: Path) -> None:
+def test_two_histories_are_reported_with_what_each_shows_of_its_commits(lake: Path) -> None:
     import_source(made(small_log()), lake)
     assert MetadataLog.open(lake).committed_to == 9
     both = (
@@ -102,7 +102,7 @@ def test_two_histories_are_told_with_what_each_shows_of_its_commits(lake: Path) 
     refused(made(parted(0)), lake, ImportConflictError, "with no batch in common")
 
 
-def test_a_lake_that_took_what_a_deposed_leader_wrote_is_told(lake: Path) -> None:
+def test_a_lake_that_took_what_a_deposed_leader_wrote_is_reported(lake: Path) -> None:
     start = log_of(1, [topic(1)])
     import_source(made([*start, no_op(2), no_op(3)]), lake)
     later = made([*start, leader_change(2, 2), no_op(3, epoch=2)])

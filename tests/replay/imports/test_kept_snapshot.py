@@ -84,8 +84,8 @@ def test_any_image_is_written_in_bulk_as_its_objects_are(
     with CASE() as patch:
         in_small(patch, *cuts)
         expected, found = (
-            batches_of(image, attrs.evolve(options, loss_handler=told), bulk=bulk)
-            for bulk, told in zip((False, True), losses, strict=True)
+            batches_of(image, attrs.evolve(options, loss_handler=handler), bulk=bulk)
+            for bulk, handler in zip((False, True), losses, strict=True)
         )
         assert list(one_by_one(found)) == expected
         assert to_rows(found).equals(to_rows(expected))

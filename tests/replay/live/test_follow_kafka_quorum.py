@@ -78,10 +78,10 @@ def test_a_quorum_of_one_is_followed_over_kills_of_either_side_and_asked_as_a_so
         )
         assert not live.verify().problems
         assert live.end_offset >= high_watermark
-        told = cli("quorum", node.controller)
-        assert told.returncode == 0, told.stderr
-        assert "leads in epoch" in told.stdout
-        assert "1 of 1 voter is here" in told.stdout
+        result = cli("quorum", node.controller)
+        assert result.returncode == 0, result.stderr
+        assert "leads in epoch" in result.stdout
+        assert "1 of 1 voter is here" in result.stdout
         assert json.loads(cli("quorum", node.controller, "--json").stdout)["voters"][0]["id"] == node.node_id
         check_doctor(node, at)
         change_topics(node, 63, 1)  # something for the first line: by now the node may have deleted all that was before
@@ -106,9 +106,9 @@ def check_doctor(node: KafkaNode, at: int) -> None:
             finding["command"] = finding["command"].split()[:2]
         form["findings"] = [finding for finding in form["findings"] if finding["check"] != "torn_tail"]
     assert live == stored
-    told = cli("doctor", f"127.0.0.1:1,{node.controller}")
-    assert told.returncode in (0, 3), told.stderr
-    assert f"1 voter ({node.node_id}), 1 here, led by {node.node_id} in epoch" in told.stdout
+    result = cli("doctor", f"127.0.0.1:1,{node.controller}")
+    assert result.returncode in (0, 3), result.stderr
+    assert f"1 voter ({node.node_id}), 1 here, led by {node.node_id} in epoch" in result.stdout
 
 
 @contextmanager
@@ -212,7 +212,7 @@ def test_a_quorum_is_followed_through_1800_admin_calls_while_60_leaders_go_and_a
 
 
 @long_only
-def test_a_lake_begins_at_the_oldest_snapshot_of_a_log_that_was_cut_and_one_left_behind_is_told_so(
+def test_a_lake_begins_at_the_oldest_snapshot_of_a_log_that_was_cut_and_one_left_behind_is_refused(
     tmp_path: Path,
 ) -> None:
     lake, early = tmp_path / "lake", tmp_path / "early"

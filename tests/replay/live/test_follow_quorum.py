@@ -74,17 +74,17 @@ class Ticking(ManualClock):
 
 
 def follow(quorum: FakeQuorum, lake: Path) -> list[FollowStep]:
-    """Follow until the lake has everything that is committed; what was told."""
+    """Follow until the lake has everything that is committed; return the steps."""
     stop, steps = threading.Event(), []
     end = quorum.model.committed[-1].last_offset + 1
 
-    def tell(step: FollowStep) -> None:
+    def on_step(step: FollowStep) -> None:
         steps.append(step)
         if step.end_offset >= end:
             stop.set()
 
     with follower_of(quorum, lake, Ticking()) as follower:
-        follower.run(tell, patience=NO_PATIENCE, stop=stop)
+        follower.run(on_step, patience=NO_PATIENCE, stop=stop)
     return steps
 
 
@@ -122,7 +122,7 @@ def test_a_lake_of_another_log_is_left_as_it_is(quorum: FakeQuorum, tmp_path: Pa
     check_same(quorum, tmp_path / "lake")
 
 
-def test_another_cluster_is_told_by_its_id(quorum: FakeQuorum, tmp_path: Path) -> None:
+def test_another_cluster_is_recognised_by_its_id(quorum: FakeQuorum, tmp_path: Path) -> None:
     follow(quorum, tmp_path / "lake")
     quorum.cluster_id = "another-cluster"
     with pytest.raises(ImportConflictError, match=f"is a node of cluster another-cluster, not of {CLUSTER_ID}: "):
@@ -225,7 +225,7 @@ def test_a_snapshot_that_is_gone_is_asked_for_once_and_the_copy_begins_again(
         mirror_quorum(observer, tmp_path / "lost", name="the quorum", patience=RetryPolicy(wait=lambda _: None))
 
 
-def test_a_lake_that_was_left_behind_is_told_the_way_out(quorum: FakeQuorum, tmp_path: Path) -> None:
+def test_a_lake_that_was_left_behind_is_refused_with_the_way_out(quorum: FakeQuorum, tmp_path: Path) -> None:
     follow(quorum, tmp_path / "lake")
     end = MetadataLog.open(tmp_path / "lake").end_offset
     commit(quorum.model, 9)
@@ -376,16 +376,16 @@ class OnePause(threading.Event):
 
 
 def test_after_no_ops_alone_a_follower_of_many_pauses(quorum: FakeQuorum, tmp_path: Path) -> None:
-    stop, told = OnePause(), list[FollowStep]()
+    stop, steps = OnePause(), list[FollowStep]()
     with QuorumObserver(quorum.addresses, connect=NodeConnector(timeout=PATIENCE)) as observer:
         follower = QuorumFollower(
             observer, tmp_path / "lake", name="the quorum", clock=ManualClock(), quiet_pause=0.7
         )  # fmt: skip
         end = follower.step(NO_PATIENCE).end_offset
         commit(quorum.model, 2)
-        follower.run(told.append, patience=NO_PATIENCE, stop=stop)
+        follower.run(steps.append, patience=NO_PATIENCE, stop=stop)
     assert stop.seconds == [0.7]
-    assert (told[-1].from_offset, told[-1].end_offset) == (end, quorum.model.high_watermark)
+    assert (steps[-1].from_offset, steps[-1].end_offset) == (end, quorum.model.high_watermark)
     check_same(quorum, tmp_path / "lake")
 
 

@@ -176,7 +176,7 @@ class Gone:
 
     what: str
     error: type[Exception]
-    told: str
+    message: str
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_directory_or_a_segment_that_was_deleted_ends_the_watch(node: NodeDire
         node.roll()
         more(node, 2)
         old.unlink()
-    with pytest.raises(gone.error, match=gone.told):
+    with pytest.raises(gone.error, match=gone.message):
         live.step()
     live.close()
 

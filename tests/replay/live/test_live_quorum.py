@@ -69,7 +69,7 @@ def test_a_snapshot_of_a_later_epoch_takes_the_place_of_nothing_that_the_leader_
     live.close()
 
 
-def test_a_quorum_tells_by_itself_what_is_committed(quorum: FakeQuorum) -> None:
+def test_a_quorum_shows_by_itself_what_is_committed(quorum: FakeQuorum) -> None:
     source = kraftlake.open(str(quorum.addresses[0]))
     with pytest.raises(UsageError, match="is a quorum, which tells by itself what is committed"):
         open_live(source, poll=0.1, include_uncommitted=True)

@@ -10,14 +10,14 @@ from kraftlake.runtime.clock import ManualClock
 
 
 class Waiting:
-    """A patience whose pauses move its clock; what it told and how long it waited."""
+    """A patience whose pauses move its clock; its messages, and how long it waited."""
 
     def __init__(self, limit: float | None = None) -> None:
         self.clock = ManualClock()
         self.pauses: list[float] = []
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.patience = RetryPolicy(
-            wait=self._wait, tell=self.told.append, limit=limit, clock=self.clock, chance=lambda: 0.5
+            wait=self._wait, report=self.messages.append, limit=limit, clock=self.clock, chance=lambda: 0.5
         )
 
     def _wait(self, seconds: float) -> None:
@@ -48,7 +48,7 @@ def test_a_quorum_without_a_leader_and_one_that_answered_before_are_waited_for_e
     assert waiting.call(*[NoLeaderError("no leader.")] * 12, "here") == "here"
     assert waiting.pauses[:4] == pytest.approx([0.1, 0.2, 0.4, 0.8])
     assert waiting.pauses[-1] == pytest.approx(10.0)
-    assert waiting.told == [
+    assert waiting.messages == [
         "the quorum can't be asked, and is waited for: no leader.", "the quorum answers again.",
     ]  # fmt: skip
     assert waiting.call(NodeError("gone."), "back") == "back"
@@ -65,14 +65,14 @@ def test_patience_ends_at_its_limit_with_the_last_failure() -> None:
 def test_an_interrupted_pause_ends_the_waiting_with_the_failure() -> None:
     stop = threading.Event()
     stop.set()
-    told: list[str] = []
+    messages: list[str] = []
 
     def ask() -> None:
         raise NoLeaderError("none.")
 
     with pytest.raises(NoLeaderError, match="none"):
-        RetryPolicy(wait=stop.wait, tell=told.append).call(ask)
-    assert told == ["the quorum can't be asked, and is waited for: none."]
+        RetryPolicy(wait=stop.wait, report=messages.append).call(ask)
+    assert messages == ["the quorum can't be asked, and is waited for: none."]
 
 
 def test_what_is_called_after_each_answer_may_end_the_asking() -> None:

@@ -72,7 +72,7 @@ def _load(batches, to, loader, bulk):
 
 
 def outcome(batches, to, **how):
-    """Everything that a replay tells, or the error that it ends with."""
+    """Everything that a replay shows, or the error that it ends with."""
     try:
         loader = load(batches, to, **how)
         topics = loader.delta.topics_delta

@@ -43,9 +43,9 @@ def answers(source):
     last = source.last_image_offset
     offsets = sorted({*range(0, last, max(1, last // 7)), last})
     images = [source.replay(at) for at in offsets]
-    told = [image_to_json(found.image, show_secrets=True) for found in images]
+    as_json = [image_to_json(found.image, show_secrets=True) for found in images]
     changes = [source.local_changes(broker, at, last).to_json() for broker in (1, 2, 3) for at in offsets[::3]]
-    return told, changes, source.diff(offsets[0], last).to_json(), [found.quorum for found in images]
+    return as_json, changes, source.diff(offsets[0], last).to_json(), [found.quorum for found in images]
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.parts[-3])
@@ -99,15 +99,15 @@ def test_damage_raises_the_same_message(tmp_path, monkeypatch, always_bulk, wher
     data[int(len(data) * where)] ^= 0x40
     segment.write_bytes(data)
 
-    def told():
+    def outcome():
         try:
             return image_to_json(kraftlake.open(tmp_path / "log").image(from_snapshot=False))
         except CorruptDataError as error:
             return str(error)
 
-    ours = told()
+    ours = outcome()
     never_bulk(monkeypatch)
-    assert ours == told()
+    assert ours == outcome()
 
 
 @pytest.mark.parametrize(("enough", "bulk_parts"), [(10, True), (10_000, False)])

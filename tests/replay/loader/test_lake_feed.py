@@ -115,7 +115,7 @@ def test_what_is_there_is_published_once_and_then_each_commit(lake: Path) -> Non
     for batch in batches[4:]:
         log.append([batch])
         run.run()
-    assert run.faults.told == []
+    assert run.faults.handled == []
     assert run.publisher.images[-1] == reference_image(batches)
     assert run.loader.next_offset == log.end_offset
 
@@ -134,7 +134,7 @@ def test_a_new_publisher_gets_the_image_of_the_compiled_replay(lake: Path, monke
     monkeypatch.setattr(chunks, "BULK_FROM", 1)
     batches = log_of(1, [metadata_version()], *([topic(n), partition(n)] for n in range(1, 9)), [topic(20)])
     run = fed(lake_of(lake, *batches))
-    assert run.faults.told == []
+    assert run.faults.handled == []
     assert run.publisher.images[-1] == reference_image(batches)
 
 
@@ -166,7 +166,7 @@ def test_a_lake_whose_log_starts_late_starts_from_its_snapshot(lake: Path) -> No
     keep_snapshot(log, reference_image(batches, 7))
     log.append([batch for batch in batches if batch.base_offset >= 8])
     run = fed(log)
-    assert run.faults.told == []
+    assert run.faults.handled == []
     assert without_place(run.publisher.images[-1]) == without_place(reference_image(batches))
     assert run.loader.metrics.handle_load_snapshot_count == 1
 
@@ -192,7 +192,7 @@ def test_a_loader_that_the_log_was_trimmed_past_loads_the_newest_snapshot(lake: 
     for _ in range(300):
         run.run()
 
-    assert run.faults.told == []
+    assert run.faults.handled == []
     assert without_place(run.publisher.images[-1]) == without_place(reference_image(batches))
     assert [type(manifest) for manifest in run.publisher.manifests].count(SnapshotManifest) == 2
 
@@ -225,7 +225,7 @@ def test_a_snapshot_of_a_later_epoch_is_not_that_of_the_leader_before(
     for _ in range(300):
         run.run()
 
-    assert run.faults.told == []
+    assert run.faults.handled == []
     assert run.loader.next_offset == 7
     assert run.publisher.leaders == [
         LeaderAndEpoch(leader_id=3000, epoch=1),
@@ -261,7 +261,7 @@ def test_a_lake_that_can_not_be_read_stops_the_feed_and_reaches_the_fault_handle
     newest.write_bytes(b"no parquet")
     run.run()
     assert run.feed.stopped is not None
-    assert [what for what, _ in run.faults.told] == [f"Reading the log of {lake}"]
+    assert [what for what, _ in run.faults.handled] == [f"Reading the log of {lake}"]
 
 
 def test_a_read_that_the_disk_refuses_is_tried_again(lake: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_read_that_the_disk_refuses_is_tried_again(lake: Path) -> None:
     log.append([no_op(2)])
     for _ in range(3):
         run.run()
-    assert (run.feed.stopped, run.faults.told) == (None, [])
+    assert (run.feed.stopped, run.faults.handled) == (None, [])
     assert run.loader.image.offset == 2
 
 
@@ -286,7 +286,7 @@ def test_a_lake_that_was_replaced_stops_the_feed(lake: Path) -> None:
     for _ in range(5):
         run.run()
     assert f"{lake / LOG_TABLE} is no longer the table that was read there up to version" in str(run.feed.stopped)
-    assert [what for what, _ in run.faults.told] == [f"Reading the log of {lake}"]
+    assert [what for what, _ in run.faults.handled] == [f"Reading the log of {lake}"]
 
 
 class Requests:
@@ -372,7 +372,7 @@ def check_followed(requests: Requests, batches: list[RecordBatch], at_end: Metad
         upkeep.vacuum()
     for _ in range(8):
         run.run()
-    assert (run.faults.told, run.feed.stopped, run.loader.stopped) == ([], None, None)
+    assert (run.faults.handled, run.feed.stopped, run.loader.stopped) == ([], None, None)
     assert run.publisher.images[-1] == at_end
 
 
@@ -415,15 +415,15 @@ def test_a_lake_is_looked_at_soon_after_a_change_and_rarely_while_nothing_change
 
 
 class Passed(Recorder):
-    """Hands what it is told to another thread."""
+    """Hands the offsets of what it receives to another thread."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: SimpleQueue[int] = SimpleQueue()
+        self.passed: SimpleQueue[int] = SimpleQueue()
 
     def on_metadata_update(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         super().on_metadata_update(delta, new_image, manifest)
-        self.told.put(new_image.offset)
+        self.passed.put(new_image.offset)
 
 
 def test_a_loader_with_its_own_thread_follows_a_lake_by_itself(lake: Path) -> None:
@@ -434,9 +434,9 @@ def test_a_loader_with_its_own_thread_follows_a_lake_by_itself(lake: Path) -> No
     loader = MetadataLoader(clock=clock, fault_handler=faults, high_watermark=lambda: feed.end_at_start)
     loader.install_publishers([publisher]).result(timeout=30)
     feed.start(loader)
-    assert publisher.told.get(timeout=30) == 1
+    assert publisher.passed.get(timeout=30) == 1
     for offset in range(2, 12):
         log.append([data(offset, topic(offset))])
-        assert publisher.told.get(timeout=30) == offset
+        assert publisher.passed.get(timeout=30) == offset
     loader.close()
-    assert (publisher.closed, faults.told) == (1, [])
+    assert (publisher.closed, faults.handled) == (1, [])

@@ -53,7 +53,7 @@ from tests.replay.made_logs import (
 
 
 class Recorder:
-    """A publisher that keeps what it is told, and checks that each change continues the last one."""
+    """A publisher that keeps what it receives, and checks that each change continues the last one."""
 
     def __init__(self, name: str = "recorder", fail_at: Callable[[int], bool] = lambda offset: False) -> None:
         self.name = name
@@ -89,10 +89,10 @@ class Recorder:
 class Faults:
     """A fault handler that remembers."""
 
-    told: list[tuple[str, BaseException | None]] = attrs.field(factory=list)
+    handled: list[tuple[str, BaseException | None]] = attrs.field(factory=list)
 
     def handle_fault(self, what: str, cause: BaseException | None = None) -> None:
-        self.told.append((what, cause))
+        self.handled.append((what, cause))
 
 
 class Rig:
@@ -143,7 +143,7 @@ def test_every_way_of_cutting_a_log_into_commits_ends_in_the_same_image(
 ) -> None:
     publisher = Recorder()
     rig = in_one(publisher, batches, places)
-    assert rig.faults.told == []
+    assert rig.faults.handled == []
     assert without_place(publisher.images[-1]) == without_place(reference_image(batches))
     for image in publisher.images:
         assert without_place(image) == without_place(reference_image(batches, image.offset)), "no half transaction"
@@ -167,7 +167,7 @@ def test_a_poison_record_stops_it_at_its_offset_and_what_came_before_is_publishe
 
     assert isinstance(rig.loader.stopped, CorruptDataError)
     assert f"offset {batches[number].base_offset + place} " in str(rig.loader.stopped)
-    ((_, cause),) = rig.faults.told
+    ((_, cause),) = rig.faults.handled
     assert isinstance(cause, CorruptDataError)
     assert cut_up.offsets[-1:] == step_by_step.offsets[-1:]
     assert cut_up.images[-1:] == step_by_step.images[-1:]
@@ -187,7 +187,7 @@ def test_a_record_that_contradicts_the_image_stops_it_too() -> None:
     assert rig.loader.stopped.offset == 4
     assert publisher.offsets[-1] == 2
     assert set(publisher.images[-1].topics.topics_by_name()) == {"topic-1"}
-    assert rig.faults.told[0][0] == "Replaying the metadata log after offset 2"
+    assert rig.faults.handled[0][0] == "Replaying the metadata log after offset 2"
     rig.commit(data(6, topic(4)))
     assert publisher.offsets[-1] == 2, "it has stopped"
     assert rig.loader.metrics.load_errors == 1
@@ -213,7 +213,7 @@ def test_a_lenient_loader_publishes_no_change_that_is_not_in_the_image() -> None
     rig.install(publisher)
     for batch in log_of(1, [metadata_version()], [topic(1)], [topic(2, "topic-1"), topic(3)], [topic(4)]):
         rig.commit(batch)
-    assert rig.faults.told == []
+    assert rig.faults.handled == []
     assert set(publisher.images[-1].topics.topics_by_name()) == {"topic-1", "topic-3", "topic-4"}
     assert [(skip.offset, skip.type) for skip in rig.loader.skipped] == [(3, "TOPIC_RECORD")]
 
@@ -232,7 +232,7 @@ def test_an_unexpected_error_stops_the_loader_before_the_batch(monkeypatch: pyte
     rig.commit(*log_of(1, [metadata_version()], [topic(1)], [topic(2), topic(3)], [topic(4)]))
     assert str(rig.loader.stopped) == "ZeroDivisionError: a bug"
     assert set(publisher.images[-1].topics.topics_by_name()) == {"topic-1"}
-    assert [type(cause) for _, cause in rig.faults.told] == [ZeroDivisionError]
+    assert [type(cause) for _, cause in rig.faults.handled] == [ZeroDivisionError]
 
 
 def test_a_gap_stops_it() -> None:
@@ -287,7 +287,7 @@ def test_a_high_watermark_that_fails_for_a_while_only_delays_a_publishers_first_
     rig.commit(*log_of(1, [metadata_version()]))
     rig.fails = True
     rig.install(publisher)
-    assert [what for what, _ in rig.faults.told] == ["Initializing new publishers"]
+    assert [what for what, _ in rig.faults.handled] == ["Initializing new publishers"]
     rig.fails = False
     rig.clock.advance(100)
     rig.loader.queue.run_ready()
@@ -299,7 +299,7 @@ def test_who_waits_for_a_call_can_not_cancel_it() -> None:
     installed = rig.loader.install_publishers([Recorder()])
     assert not installed.cancel()
     rig.loader.queue.run_ready()
-    assert (installed.result(timeout=0), rig.faults.told) == (None, [])
+    assert (installed.result(timeout=0), rig.faults.handled) == (None, [])
 
 
 def test_nothing_is_published_before_a_record_that_is_no_control_record() -> None:
@@ -364,7 +364,7 @@ def test_a_publisher_that_fails_is_named_and_the_others_are_called() -> None:
         rig.commit(batch)
 
     assert first.offsets == broken.offsets == last.offsets == [1, 2, 3, 4]
-    ((what, cause),) = rig.faults.told
+    ((what, cause),) = rig.faults.handled
     assert what == "Publisher broken, publishing the image at offset 3"
     assert str(cause) == "broken fails at 3"
     assert rig.loader.metrics.apply_errors == 1
@@ -376,7 +376,7 @@ def test_a_publisher_that_fails_when_it_is_new_is_left_out() -> None:
     rig.commit(*log_of(1, [metadata_version()]))
     rig.commit(no_op(2))
     assert (broken.offsets, whole.offsets) == ([1], [1, 2])
-    assert rig.faults.told[0][0] == "Publisher broken, getting everything up to offset 1"
+    assert rig.faults.handled[0][0] == "Publisher broken, getting everything up to offset 1"
 
 
 @few_examples
@@ -390,7 +390,7 @@ def test_a_publisher_that_is_added_late_gets_the_whole_image(batches: list[Recor
         rig.commit(batch)
     rig.clock.advance(200)
     rig.loader.queue.run_ready()
-    assert rig.faults.told == []
+    assert rig.faults.handled == []
     assert late.images[-1:] == early.images[-1:]
     assert late.leaders[-1] == early.leaders[-1]
 
@@ -420,7 +420,7 @@ def test_a_removed_publisher_is_closed_and_not_called_again() -> None:
     again = rig.loader.remove_and_close_publisher(publisher)
     rig.loader.queue.run_ready()
     assert isinstance(again.exception(timeout=0), UsageError)
-    assert rig.faults.told == []
+    assert rig.faults.handled == []
 
 
 def test_two_publishers_of_a_name_are_refused_together() -> None:
@@ -433,12 +433,12 @@ def test_two_publishers_of_a_name_are_refused_together() -> None:
 
 
 def test_closing_closes_every_publisher_and_refuses_what_comes_later() -> None:
-    rig, told, untold = Rig(), Recorder("told"), Recorder("untold")
-    rig.install(told)
+    rig, ready, waiting = Rig(), Recorder("ready"), Recorder("waiting")
+    rig.install(ready)
     rig.commit(*log_of(1, [metadata_version()]))
-    rig.loader.install_publishers([untold])
+    rig.loader.install_publishers([waiting])
     rig.loader.close()
-    assert (told.closed, untold.closed) == (1, 1)
+    assert (ready.closed, waiting.closed) == (1, 1)
     with pytest.raises(EventQueueClosedError):
         rig.loader.handle_commit([no_op(2)])
 
@@ -448,7 +448,7 @@ def test_more_commits_than_the_queue_takes_are_refused() -> None:
     rig.loader.handle_commit([leader_change(0, 1)])
     with pytest.raises(QueueFullError):
         rig.loader.handle_commit([no_op(1)])
-    assert rig.faults.told == []
+    assert rig.faults.handled == []
 
 
 @given(st.integers(1, 17), st.integers(0, 17))
@@ -464,7 +464,7 @@ def test_a_snapshot_is_published_as_the_change_from_the_image_before_it(known: i
     rig.loader.handle_load_snapshot(snapshot_of(reference_image(batches, snapshot_end - 1)))
     rig.commit(*(batch for batch in batches if batch.base_offset >= snapshot_end))
 
-    assert rig.faults.told == []
+    assert rig.faults.handled == []
     assert without_place(publisher.images[-1]) == without_place(reference_image(batches))
     assert any(isinstance(manifest, SnapshotManifest) for manifest in publisher.manifests[1:])
 
@@ -507,7 +507,7 @@ def test_a_snapshot_and_a_start_that_the_lake_refuses_may_be_tried_again() -> No
     for _ in range(2):
         with pytest.raises(RefusedReadError):
             rig.loader.load_snapshot(snapshot)
-    assert (rig.loader.stopped, rig.faults.told, publisher.offsets) == (None, [], [2])
+    assert (rig.loader.stopped, rig.faults.handled, publisher.offsets) == (None, [], [2])
     assert rig.loader.metrics.handle_load_snapshot_count == 0
     rig.loader.load_snapshot(snapshot)
     assert (rig.loader.stopped, publisher.offsets) == (None, [2, 4])

@@ -27,7 +27,7 @@ from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.log.object_partitions import ObjectStore
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
-from tests.tables.telling import cut
+from tests.tables.logs_for_writers import cut
 
 
 def states(changes: PartitionChanges, rows: Any, exists: Any) -> list[Any]:

@@ -78,8 +78,8 @@ def test_no_name_is_suggested_where_the_offset_is_unknown(tmp_path: Path) -> Non
     assert source.export(tmp_path / "out.checkpoint").suggested_name is None
     with pytest.raises(UsageError, match=r"The offset of renamed\.checkpoint is unknown"):
         source.export(tmp_path)
-    told = run("export", renamed, tmp_path / "again.checkpoint").stdout
-    assert told.endswith("\nKafka looks for it under a name with its offset, which is unknown\n")
+    printed = run("export", renamed, tmp_path / "again.checkpoint").stdout
+    assert printed.endswith("\nKafka looks for it under a name with its offset, which is unknown\n")
 
 
 def test_kraft_version_and_voters_are_those_of_the_log_or_of_the_snapshot_it_started_from(tmp_path: Path) -> None:

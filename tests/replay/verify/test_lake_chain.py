@@ -59,8 +59,8 @@ def test_a_lake_whose_last_commit_was_lost_is_sound_by_itself_but_less_than_it_w
     link = str(log.chain.link)
     (tmp_path / "lake" / "log" / "_delta_log" / f"{5:020d}.json").unlink()
     assert problems(tmp_path / "lake") == ""
-    for told in (link, "4"):
-        assert "the log once held offset 4, and ends before 4 now" in problems(tmp_path / "lake", told)
+    for known in (link, "4"):
+        assert "the log once held offset 4, and ends before 4 now" in problems(tmp_path / "lake", known)
 
 
 def test_a_lake_of_another_log_is_recognised_by_the_hash(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_a_trimmed_lake_is_held_to_the_hash_of_what_was_trimmed(tmp_path: Path) 
     start = MetadataLog.open(tmp_path / "lake").start_offset
     assert start == 8
     for link in at_least_one(links):
-        told = problems(tmp_path / "lake", link)
-        assert ("can't be checked" in told) == (int(link.partition(":")[0]) < start - 1), told
-        assert len(told.splitlines()) <= 1
+        found = problems(tmp_path / "lake", link)
+        assert ("can't be checked" in found) == (int(link.partition(":")[0]) < start - 1), found
+        assert len(found.splitlines()) <= 1
 
 
 def test_a_hash_at_a_trimmed_offset_is_reported_as_unknown(tmp_path: Path) -> None:

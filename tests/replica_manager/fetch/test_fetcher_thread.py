@@ -25,7 +25,7 @@ class Threads:
     def __init__(self) -> None:
         self.cluster = Cluster()
         self.cluster.create()
-        self.cluster.tell()
+        self.cluster.publish()
         (self.fetcher,) = self.cluster.nodes[2].fetchers()
         self.fetched = threading.Event()
         self.faults = LoggingFaultHandler("test")

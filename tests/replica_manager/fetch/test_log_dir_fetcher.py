@@ -302,13 +302,13 @@ def test_a_copy_is_truncated_with_its_replica_though_one_more_step_might_follow(
     made.create()
     for _ in range(4):
         made.elect(0, 2)
-    made.tell()
+    made.publish()
     replica, leader = made.nodes[1].log(tp()), made.nodes[2].log(tp())
     for log, epochs in ((replica, (0, 2, 4)), (leader, (0, 2, 3))):
         for epoch in epochs:
             log.append_as_leader(batch(b"of epoch %d" % epoch), epoch)
     made.elect(0, 2)
-    made.tell()
+    made.publish()
     made.append(2, b"of epoch 5")
     node = made.nodes[1]
     alter_replica_log_dirs(node.manager, {tp(): "e"})
@@ -375,8 +375,8 @@ def test_a_deleted_topic_deletes_its_future_logs():
     me = leading(b"a")
     move(me)
     work(me)
-    told = me.hear(r.RemoveTopicRecord(topic_id=FOO))
-    assert TransitionKind.LOG_DELETED in kinds(told)
+    transitions = me.hear(r.RemoveTopicRecord(topic_id=FOO))
+    assert TransitionKind.LOG_DELETED in kinds(transitions)
     assert me.logs.get_log(tp(), is_future=True) is None
     assert fetcher(me).partition_count == 0
 

@@ -26,7 +26,7 @@ FOO0 = TopicPartition("foo", 0)
 def cluster(**options) -> Cluster:
     made = Cluster(**options)
     made.create()
-    made.tell()
+    made.publish()
     return made
 
 
@@ -78,7 +78,7 @@ def test_a_log_without_epochs_is_truncated_to_its_high_watermark_first():
 def test_a_served_partition_moves_to_the_end():
     made = Cluster()
     made.create(3)
-    made.tell()
+    made.publish()
     made.work()
     made.append(1, number=0)
     made.work()
@@ -137,7 +137,7 @@ def test_a_diverging_follower_truncates_to_the_leaders_offset_and_continues():
     made.append(1, b"lost")
     made.cut = {(2, 1), (3, 1)}
     made.elect(0, 2)
-    made.tell()
+    made.publish()
     made.append(2, b"kept")
     made.work(4)
     made.advance(2000)
@@ -198,7 +198,7 @@ def test_a_fenced_follower_waits_for_metadata():
     hand(made, FetchedPartition(error=ErrorCode.FENCED_LEADER_EPOCH))
     assert made.nodes[2].manager.replica_fetchers.failed_partitions == {FOO0}
     made.elect(0, 3)
-    made.tell()
+    made.publish()
     assert made.nodes[2].manager.replica_fetchers.failed_partitions == set()
     assert state(made).current_leader_epoch == 1
 
@@ -224,7 +224,7 @@ def test_an_answer_of_an_earlier_leader_epoch_is_dropped_though_leader_and_offse
     fetcher = only(made)
     assert fetcher.build_fetch() is not None
     made.elect(0, 1)
-    made.tell()
+    made.publish()
     assert (only(made), state(made).current_leader_epoch, state(made).fetch_offset) == (fetcher, 1, 1)
     (old,) = log_batches(batch(b"gone"))
     fetcher.handle_response(FetchResponse(partitions={FOO0: FetchedPartition(data=old.placed(1, 0).data)}))
@@ -328,8 +328,8 @@ def test_records_of_an_older_format_are_not_followed_and_the_reason_is_logged(si
     made.work()
     with capture_logs() as logs:
         hand(made, FetchedPartition(data=old_message(b"x" * size), high_watermark=1))
-    (told,) = [entry for entry in logs if entry["event"] == "partition_failed"]
-    assert "The records at offset 0 have format 1, " in told["error"]
+    (logged,) = [entry for entry in logs if entry["event"] == "partition_failed"]
+    assert "The records at offset 0 have format 1, " in logged["error"]
     assert log(made, 2).log_end_offset == 0
 
 
@@ -348,9 +348,9 @@ def test_an_oversized_batch_that_the_leader_cuts_off_is_logged():
     only(made).maybe_truncate()
     with capture_logs() as logs:
         hand(made, FetchedPartition(data=log(made, 1).batches[0].data[:500], high_watermark=0, log_start_offset=0))
-    (told,) = [entry for entry in logs if entry["event"] == "oversized_batch_cut_off"]
-    assert (told["partition"], told["offset"], told["bytes"]) == ("foo-0", 0, 500)
-    assert "replica.fetch.max.bytes" in told["help"]
+    (logged,) = [entry for entry in logs if entry["event"] == "oversized_batch_cut_off"]
+    assert (logged["partition"], logged["offset"], logged["bytes"]) == ("foo-0", 0, 500)
+    assert "replica.fetch.max.bytes" in logged["help"]
     made.work(2)
     assert log(made, 2).log_end_offset == 1
 
@@ -425,7 +425,7 @@ def test_a_quota_delays_only_partitions_that_are_not_in_sync():
 def test_another_number_of_fetchers_keeps_the_fetch_offsets():
     made = Cluster()
     made.create(4)
-    made.tell()
+    made.publish()
     made.append(1, number=2)
     made.work(2)
     made.nodes[2].manager.replica_fetchers.resize(3)

@@ -231,7 +231,7 @@ def test_a_broker_that_no_controller_registers_in_time_shuts_down() -> None:
     assert registered.state is LifecycleState.RUNNING, "in time"
 
 
-def test_a_failed_directory_is_told_at_once_and_in_each_heartbeat_after() -> None:
+def test_a_failed_directory_is_reported_at_once_and_in_each_heartbeat_after() -> None:
     driven = running()
     driven("directory_failed", B)
     assert driven.last.offline_log_dirs == (B,)
@@ -245,7 +245,7 @@ def test_a_failed_directory_is_told_at_once_and_in_each_heartbeat_after() -> Non
     assert driven.state is LifecycleState.RUNNING, "the controller knows"
 
 
-def test_a_directory_that_failed_before_the_registration_is_told_after_it() -> None:
+def test_a_directory_that_failed_before_the_registration_is_reported_after_it() -> None:
     driven = Driven()
     driven("start")
     driven("directory_failed", A)
@@ -254,7 +254,7 @@ def test_a_directory_that_failed_before_the_registration_is_told_after_it() -> N
     assert driven.last.offline_log_dirs == (A,)
 
 
-def test_a_broker_that_cannot_tell_of_a_failed_directory_shuts_down() -> None:
+def test_a_broker_that_cannot_report_a_failed_directory_shuts_down() -> None:
     driven = running()
     driven.pass_ms(2000)
     driven("directory_failed", A)  # the request in flight does not have it

@@ -122,9 +122,9 @@ def seen(batches: list[LogBatch]) -> tuple[list[ProducerState], list[EndedTransa
 
 
 @given(fetch=fetches())
-def test_the_telling_batches_tell_what_all_do(fetch: list[LogBatch]) -> None:
+def test_the_batches_that_affect_a_log_have_the_effect_of_all(fetch: list[LogBatch]) -> None:
     run, _ = find_batches(joined(fetch))
-    assert seen(run.telling) == seen(fetch)
+    assert seen(run.effective_batches) == seen(fetch)
 
 
 @given(fetch=fetches(), offset=st.integers(0, 300))
@@ -149,8 +149,8 @@ def test_the_epochs_are_those_of_all_batches(fetch: list[LogBatch]) -> None:
 def test_few_of_many_batches_are_looked_at(producers: tuple[int, ...], most: int) -> None:
     made = [next(log_batches(batch(b"x", producer=producers[at % len(producers)]))) for at in range(300)]
     run, _ = find_batches(joined(one.placed(at, 0) for at, one in enumerate(made)))
-    assert len(run.telling) == most
-    assert len(run.part(100, 200).telling) == 100, "a part has not been chosen from"
+    assert len(run.effective_batches) == most
+    assert len(run.part(100, 200).effective_batches) == 100, "a part has not been chosen from"
 
 
 @given(fetch=fetches(), interval=st.integers(0, 400), unindexed=st.integers(0, 300), largest=st.integers(-1, 1_050))

@@ -243,13 +243,13 @@ def test_an_epoch_ends_where_the_next_one_starts(epoch, end):
     ],
 )
 def test_entries_that_batches_contradict_are_removed(found, entries):
-    told = []
-    epochs = LeaderEpochs(told.append)
+    changes = []
+    epochs = LeaderEpochs(changes.append)
     epochs.load([(1, 0), (3, 4), (5, 7)])
     for _ in range(2):
         epochs.correct(*found)
         assert epochs.entries() == entries
-    assert told == ([] if found == (3, 5, 6) else [entries])
+    assert changes == ([] if found == (3, 5, 6) else [entries])
 
 
 def test_an_epoch_replaces_later_entries_that_contradict_it():

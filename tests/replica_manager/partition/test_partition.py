@@ -268,7 +268,7 @@ def test_a_follower_that_is_not_eligible_does_not_join(record):
     assert me.controller.proposals == []
 
 
-def test_a_follower_that_does_not_tell_its_broker_epoch_joins():
+def test_a_follower_that_does_not_state_its_broker_epoch_joins():
     me = leading(isr=(1,))
     fetch(me, 2, 0, broker_epoch=-1)
     assert len(me.controller.proposals) == 1

@@ -161,7 +161,7 @@ def made(*batches_: list[Message]) -> Source:
     return Source(MadeLog([feature(), broker(1), broker(2), broker(3)], *batches_), SourceKind.DIRECTORY, "made", None)
 
 
-def told(source: Source, first: int | None = None, id_: int = 1) -> list[tuple[TransitionKind, str, Cause]]:
+def transitions_of(source: Source, first: int | None = None, id_: int = 1) -> list[tuple[TransitionKind, str, Cause]]:
     return [
         (t.kind, "" if t.partition is None else str(t.partition), cause)
         for step in BrokerReplay(source, id_, first).steps()
@@ -171,11 +171,11 @@ def told(source: Source, first: int | None = None, id_: int = 1) -> list[tuple[T
 
 def test_a_metadata_transaction_is_one_delta_at_its_end():
     source = made([r.BeginTransactionRecord(), topic()], [partition(leader=1)], [r.EndTransactionRecord()])
-    assert told(source, 4) == [
+    assert transitions_of(source, 4) == [
         (K.LOG_CREATED, "foo-0", Cause(6, "PARTITION_RECORD")),
         (K.BECAME_LEADER, "foo-0", Cause(6, "PARTITION_RECORD")),
     ]
-    assert told(source, 6) != []
+    assert transitions_of(source, 6) != []
 
 
 def test_an_aborted_transaction_causes_no_transition():
@@ -183,7 +183,7 @@ def test_an_aborted_transaction_causes_no_transition():
         [topic(), partition(leader=1)],
         [r.BeginTransactionRecord(), change(leader=2), r.AbortTransactionRecord(), change(isr=(1, 2))],
     )
-    assert told(source, 6) == [(K.LEADER_UPDATED, "foo-0", Cause(9, "PARTITION_CHANGE_RECORD"))]
+    assert transitions_of(source, 6) == [(K.LEADER_UPDATED, "foo-0", Cause(9, "PARTITION_CHANGE_RECORD"))]
 
 
 def test_a_deleted_topic_is_the_cause_of_the_deletes_and_a_clear_of_elr_of_updates():
@@ -192,7 +192,7 @@ def test_a_deleted_topic_is_the_cause_of_the_deletes_and_a_clear_of_elr_of_updat
         [r.ClearElrRecord(topic_name="foo")],
         [r.RemoveTopicRecord(topic_id=FOO)],
     )
-    assert told(source, 6) == [
+    assert transitions_of(source, 6) == [
         (K.LEADER_UPDATED, "foo-0", Cause(6, "CLEAR_ELR_RECORD")),
         (K.LOG_DELETED, "foo-0", Cause(7, "REMOVE_TOPIC_RECORD")),
     ]
@@ -247,7 +247,7 @@ def test_a_restarted_broker_finds_stray_logs():
         [r.RemoveTopicRecord(topic_id=FOO), topic(topic_id=BAR), partition(leader=2, topic_id=BAR),
          again(D1, epoch=300, incarnation=799)],
     )  # fmt: skip
-    assert (K.LOG_DELETED, "foo-0", Cause(9, "REGISTER_BROKER_RECORD")) in told(source, 6)
+    assert (K.LOG_DELETED, "foo-0", Cause(9, "REGISTER_BROKER_RECORD")) in transitions_of(source, 6)
 
 
 def test_a_broker_in_shutdown_stops_followers_and_restarts_them_later():

@@ -103,11 +103,11 @@ def test_a_reader_knows_the_newest_offsets_of_each_partition_through_leader_epoc
         request_of = attrs.evolve(request(id_, epoch, forgotten=forgotten), partitions=asked)
         context = sessions.new_context(request_of)
         answers = {name: answer for name, answer in ((A, a), (B, b)) if name in context.partitions}
-        told = context.respond(answers).partitions
-        known |= {name: (one.high_watermark, one.log_start_offset) for name, one in told.items()}
+        changed = context.respond(answers).partitions
+        known |= {name: (one.high_watermark, one.log_start_offset) for name, one in changed.items()}
         for name, answer in answers.items():
             assert known[name] == (answer.high_watermark, answer.log_start_offset)
-            assert name in told or (answer.error is ErrorCode.NONE and not answer.data)
+            assert name in changed or (answer.error is ErrorCode.NONE and not answer.data)
 
 
 def test_a_partition_with_data_is_read_last_the_next_time():

@@ -18,7 +18,7 @@ FOO0 = TopicPartition("foo", 0)
 def cluster() -> Cluster:
     made = Cluster()
     made.create()
-    made.tell()
+    made.publish()
     return made
 
 
@@ -73,7 +73,7 @@ def test_bytes_of_throttled_replicas_are_counted_and_wait_while_the_rate_is_exce
     made.stop(made.nodes[3])
     made.stop(node)
     made.start(node)
-    made.tell()
+    made.publish()
     quota = ReplicationQuota(clock)
     quota.throttle("foo", None)
     quota.bytes_per_second = 1

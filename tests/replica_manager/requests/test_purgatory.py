@@ -272,7 +272,7 @@ def test_an_exception_of_a_callback_is_not_raised_and_does_not_affect_others():
     assert [operation.expirations for operation in operations] == [0, 0, 0, 1, 1]
 
 
-def test_whoever_waits_is_told_of_a_fault_of_the_completion_once():
+def test_a_fault_of_the_completion_reaches_whoever_waits_once():
     class Raising(Waiting):
         def on_complete(self) -> None:
             super().on_complete()
@@ -284,15 +284,15 @@ def test_whoever_waits_is_told_of_a_fault_of_the_completion_once():
 
     clock = ManualClock()
     purgatory = Purgatory(clock)
-    told: list[str] = []
+    faulty: list[str] = []
 
-    def tell_and_fail() -> None:
-        told.append("fails")
+    def note_and_fail() -> None:
+        faulty.append("fails")
         raise RuntimeError("the connection has gone")
 
     watched, expired, fails, answered = Raising(), Raising(), Raising(), RaisingLater()
-    watched.on_fault, expired.on_fault = (lambda: told.append("watched")), (lambda: told.append("expired"))
-    fails.on_fault, answered.on_fault = tell_and_fail, (lambda: told.append("answered"))
+    watched.on_fault, expired.on_fault = (lambda: faulty.append("watched")), (lambda: faulty.append("expired"))
+    fails.on_fault, answered.on_fault = note_and_fail, (lambda: faulty.append("answered"))
     with without_logs():
         for operation in (watched, expired, fails, answered):
             purgatory.watch(operation, ["a"], 10)
@@ -300,7 +300,7 @@ def test_whoever_waits_is_told_of_a_fault_of_the_completion_once():
         assert purgatory.check_and_complete("a") == 2
         clock.advance(10)
         assert purgatory.expire() == 2
-    assert told == ["watched", "fails", "expired"]
+    assert faulty == ["watched", "fails", "expired"]
 
 
 def test_an_operation_whose_check_raises_waits_for_its_timeout():

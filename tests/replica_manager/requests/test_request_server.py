@@ -475,7 +475,7 @@ def test_deleting_records_waits_for_the_live_followers():
     assert served.delayed.delete_records.delayed == 0
 
 
-def test_deleting_records_that_begins_to_wait_while_a_follower_tells_its_start_is_answered(monkeypatch):
+def test_deleting_records_that_begins_to_wait_while_a_follower_reports_its_start_is_answered(monkeypatch):
     served = Served(topic(), partition(leader=1, replicas=(1, 2), isr=(1, 2)))
     served.append("p", b"a", b"b", acks=1)
     served.fetch("f", 2, follower=2)
@@ -543,28 +543,28 @@ def test_an_append_whose_callback_raises_still_completes_waiting_fetches(acks):
     assert served.of("waits").size_in_bytes > 0
 
 
-def test_a_callback_that_raises_after_a_wait_has_its_fault_told():
+def test_a_callback_that_raises_after_a_wait_has_its_fault_reported():
     served = Served()
     served.append("p", b"a", acks=1)
     for follower in (2, 3):
         served.fetch(f"f{follower}", 1, follower=follower)
-    told: list[str] = []
+    faulty: list[str] = []
 
     def raising(_answer) -> None:
         raise RuntimeError("an answer that can't be encoded")
 
     def options(name: str) -> dict[str, Any]:
-        return {"on_answer": raising, "on_fault": lambda: told.append(name)}
+        return {"on_answer": raising, "on_fault": lambda: faulty.append(name)}
 
     served.server.append_records({FOO0: batch(b"x")}, required_acks=-1, timeout_ms=1_000, **options("produce"))
     served.server.fetch_messages(
         FetchParams(max_wait_ms=1_000), {FOO0: FetchPartition(fetch_offset=1)}, **options("fetch")
     )
     served.server.delete_records({FOO0: 1}, timeout_ms=1_000, **options("delete"))
-    assert told == []
+    assert faulty == []
     with without_logs():
         served.time(1_000)
-    assert sorted(told) == ["delete", "fetch", "produce"]
+    assert sorted(faulty) == ["delete", "fetch", "produce"]
 
 
 def test_records_that_are_at_fault_are_named():

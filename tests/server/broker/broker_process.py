@@ -30,7 +30,7 @@ def partition_of(controller: str, name: TopicPartition) -> PartitionRegistration
 
 @attrs.frozen(kw_only=True)
 class ReplicaPlan:
-    """How `kraftlake broker` is started for a cluster of Kafka's; `folder` is to have its logs and what it tells."""
+    """How `kraftlake broker` is started for a cluster of Kafka's; `folder` is to have its logs and its output."""
 
     id: int
     controllers: str

@@ -1,4 +1,4 @@
-"""Clients that write: all at once, in transactions, or until they are told to stop."""
+"""Clients that write: all at once, in transactions, or until they are stopped."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def produce(node: KafkaNode, name: TopicPartition, count: int, *, length: int = 
             try:
                 producer.abort_transaction(PATIENCE) if start % 400 else producer.commit_transaction(PATIENCE)
             except KafkaException as fault:
-                # on a busy machine Kafka may tell so of a transaction that the client has ended twice: it begins anew
+                # on a busy machine Kafka may say so of a transaction that the client has ended twice: it begins anew
                 if fault.args[0].code() != KafkaError.INVALID_TXN_STATE:
                     raise
                 producer = Producer(config)
@@ -125,7 +125,7 @@ def in_sync(node: KafkaNode, *names: TopicPartition) -> bool:
 
 
 def directory_sizes(broker: BrokerProcess) -> dict[TopicPartition, int]:
-    """The sizes of replicas in bytes, as the broker tells clients."""
+    """The sizes of replicas in bytes, as the broker describes them to clients."""
     with NodeConnector()(Address("127.0.0.1", broker.port)) as client:
         answer = client.ask("describe_log_dirs", range(1, 6), lambda module: module.DescribeLogDirsRequest(topics=None))
     return {
@@ -251,7 +251,7 @@ def test_elected_it_leaves_and_alone_it_stays(node: KafkaNode, broker: BrokerPro
         assert "alone" in {one.name for one in answer.topics}
     with closing(Refused(broker.port)) as refused:
         assert refused.codes("alone") == ["not_leader_or_follower"]
-    # its configs are its own to tell, beside what the client asks of the others in the same request
+    # it describes its own configs itself, beside what the client asks of the others in the same request
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{broker.port}"})
     mine, topic = ConfigResource(ResourceType.BROKER, "7"), ConfigResource(ResourceType.TOPIC, "led")
     entry = ConfigEntry("log.retention.ms", "7000000", incremental_operation=AlterConfigOpType.SET)

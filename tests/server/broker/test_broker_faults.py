@@ -257,7 +257,7 @@ def test_a_directory_that_fails_is_offline_and_the_other_goes_on(
             broker.await_event("log_directory_failed")
             cluster.await_isr({1, 2}, *there)
             wait_for(
-                lambda: failed not in cluster.observed.image.cluster.brokers[id_].directories, "it is told offline"
+                lambda: failed not in cluster.observed.image.cluster.brokers[id_].directories, "it is reported offline"
             )
             load.await_more(500)
             cluster.await_isr({1, 2, id_}, *others)

@@ -50,23 +50,25 @@ class Held:
         pass
 
 
-def test_heartbeats_tell_what_the_broker_has_applied_and_not_what_it_is_about_to(tmp_path: Path) -> None:
+def test_heartbeats_report_what_the_broker_has_applied_and_not_what_it_is_about_to(tmp_path: Path) -> None:
     with lake_cluster(tmp_path, brokers=(1,)) as cluster:
         node, held = cluster.members[101].server.node, Held()
         cluster.members[1].server.broker.loader.install_publishers([held])
         cluster.wait_for(lambda: len(held.offsets) == 2, "an image, if it is that of a no-op")
 
-        def told() -> NodeProgress:
+        def progress() -> NodeProgress:
             _, (broker,) = node.progress.described(leader=101, controllers=[101], brokers=[1], end_offset=10_000)
             assert isinstance(broker, NodeProgress)
             return broker
 
         for _ in range(2):
-            before = told().last_fetch_ms
-            cluster.wait_for(lambda before=before: told().last_fetch_ms > before, "a heartbeat")
-        assert told().log_end_offset <= held.offsets[1]
+            before = progress().last_fetch_ms
+            cluster.wait_for(lambda before=before: progress().last_fetch_ms > before, "a heartbeat")
+        assert progress().log_end_offset <= held.offsets[1]
         held.released.set()
-        cluster.wait_for(lambda: told().log_end_offset > held.offsets[1], "a heartbeat with the offset of the image")
+        cluster.wait_for(
+            lambda: progress().log_end_offset > held.offsets[1], "a heartbeat with the offset of the image"
+        )
 
 
 def test_a_broker_ends_when_another_process_has_its_id(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_client_above_its_share_of_a_thread_is_throttled(cluster: LakeCluster)
     client.list_topics(timeout=PATIENCE)
     client.list_topics(timeout=PATIENCE)
     client.poll(0)
-    assert not any(use.throttles), "librdkafka tells the end of it as 0"
+    assert not any(use.throttles), "librdkafka reports the end of it as 0"
 
 
 def changed(cluster: LakeCluster, api: str, version: int, **fields: Any) -> Any:

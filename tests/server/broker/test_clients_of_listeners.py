@@ -156,12 +156,12 @@ def test_java_writes_and_reads_at_each_listener(secured: Secured, tmp_path: Path
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_clients_say_that_the_password_is_wrong(secured: Secured) -> None:
     wrong = attrs.evolve(secured.way("BOTH", "SCRAM-SHA-256"), password="wrong")
-    told: list[str] = []
-    admin = AdminClient({**wrong.of_librdkafka(), "log_level": 2, "error_cb": lambda fault: told.append(fault.str())})
+    errors: list[str] = []
+    admin = AdminClient({**wrong.of_librdkafka(), "log_level": 2, "error_cb": lambda fault: errors.append(fault.str())})
     with suppress(KafkaException):
         admin.list_topics(timeout=1)
     reason = "Authentication failed during authentication due to invalid credentials"
-    wait_for(lambda: admin.poll(0.1) is not None and reason in "".join(told), "the client says so")
+    wait_for(lambda: admin.poll(0.1) is not None and reason in "".join(errors), "the client says so")
     with pytest.raises(kafka.errors.KafkaError):
         kafka.KafkaConsumer(**of_python(wrong), group_id=None, api_version_auto_timeout_ms=3000)
 

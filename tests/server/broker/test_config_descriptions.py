@@ -81,23 +81,25 @@ def described(configs: ConfigurationsImage, *names: str) -> dict[str, tuple[str 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_its_configs_are_told_in_each_version_and_what_the_other_says_of_the_rest_stays(version: int) -> None:
+def test_its_configs_are_described_in_each_version_and_what_the_other_says_of_the_rest_stays(version: int) -> None:
     resources = (TOPIC, "7"), (BROKER, "7"), (LOGGER, "7"), (BROKER, "8")
     frame = asked(version, *resources)
     errors = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, *[ErrorCode.INVALID_REQUEST] * 3
     answer = of_another(frame, version, *((*one, error) for one, error in zip(resources, errors, strict=True)))
-    told = read("describe_configs", version, with_own_configs(frame, answer, CONFIG, image())).results
-    assert [(one.resource_type, one.resource_name) for one in told] == [*resources]
+    results = read("describe_configs", version, with_own_configs(frame, answer, CONFIG, image())).results
+    assert [(one.resource_type, one.resource_name) for one in results] == [*resources]
     none = ErrorCode.NONE
-    assert [one.error_code for one in told] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, none, none, errors[3]]
-    assert [one.error_message for one in told] == ["a message", None, None, "a message"]
-    assert [bool(one.configs) for one in told] == [False, True, False, False]
-    assert {one.name for one in told[1].configs} == {name for name, key in BROKER_CONFIGS.items() if not key.internal}
-    secrets = {one.name for one in told[1].configs if one.is_sensitive}
+    assert [one.error_code for one in results] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, none, none, errors[3]]
+    assert [one.error_message for one in results] == ["a message", None, None, "a message"]
+    assert [bool(one.configs) for one in results] == [False, True, False, False]
+    assert {one.name for one in results[1].configs} == {
+        name for name, key in BROKER_CONFIGS.items() if not key.internal
+    }
+    secrets = {one.name for one in results[1].configs if one.is_sensitive}
     assert secrets == {name for name, key in BROKER_CONFIGS.items() if key.type == "PASSWORD"}
 
 
-def test_a_client_that_may_not_ask_is_told_nothing() -> None:
+def test_a_client_that_may_not_ask_learns_nothing() -> None:
     frame = asked(4, (BROKER, "7"))
     answer = of_another(frame, 4, (BROKER, "7", ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     assert with_own_configs(frame, answer, CONFIG, image()) == answer
@@ -114,31 +116,31 @@ def test_a_value_has_its_source_and_what_would_be_without_it() -> None:
         _={"log.retention.ms": "6"},
         _8={"log.roll.ms": "9"},
     )
-    told = described(configs)
-    assert told["log.retention.ms"] == (
+    entries = described(configs)
+    assert entries["log.retention.ms"] == (
         "5", DYNAMIC,
         ["log.retention.ms=5:2", "log.retention.ms=6:3", "log.retention.hours=48:4", "log.retention.hours=168:5"],
     )  # fmt: skip
-    assert told["log.retention.hours"] == ("168", STATIC, ["log.retention.hours=48:4", "log.retention.hours=168:5"])
-    assert told["log.retention.minutes"] == (None, DEFAULT, [])
-    assert told["num.replica.fetchers"] == ("3", STATIC, ["num.replica.fetchers=3:4", "num.replica.fetchers=1:5"])
-    assert told["log.segment.bytes"][:2] == ("2000000", DYNAMIC)
-    assert told["log.roll.ms"] == (None, DEFAULT, [])
-    assert told["log.cleanup.policy"][:2] == ("delete", DEFAULT)
-    assert told["unclean.leader.election.enable"][:2] == ("false", DEFAULT)
+    assert entries["log.retention.hours"] == ("168", STATIC, ["log.retention.hours=48:4", "log.retention.hours=168:5"])
+    assert entries["log.retention.minutes"] == (None, DEFAULT, [])
+    assert entries["num.replica.fetchers"] == ("3", STATIC, ["num.replica.fetchers=3:4", "num.replica.fetchers=1:5"])
+    assert entries["log.segment.bytes"][:2] == ("2000000", DYNAMIC)
+    assert entries["log.roll.ms"] == (None, DEFAULT, [])
+    assert entries["log.cleanup.policy"][:2] == ("delete", DEFAULT)
+    assert entries["unclean.leader.election.enable"][:2] == ("false", DEFAULT)
     assert described(configs, "log.roll.hours", "unknown").keys() == {"log.roll.hours"}
 
 
-def test_a_wrong_value_in_the_log_is_not_told() -> None:
-    told = described(image(_7={"log.segment.bytes": "1000", "log.dirs": "/x", "no.such": "x"}, _={"listeners": "x"}))
-    assert told["log.segment.bytes"][:2] == ("1073741824", DEFAULT)
-    assert told["log.dirs"][:2] == ("/d1", STATIC)
-    assert told["listeners"][:2] == ("PLAINTEXT://b7:9092", STATIC)
-    assert told["no.such"] == (None, DYNAMIC, ["no.such=None:2"])
+def test_a_wrong_value_in_the_log_is_not_described() -> None:
+    entries = described(image(_7={"log.segment.bytes": "1000", "log.dirs": "/x", "no.such": "x"}, _={"listeners": "x"}))
+    assert entries["log.segment.bytes"][:2] == ("1073741824", DEFAULT)
+    assert entries["log.dirs"][:2] == ("/d1", STATIC)
+    assert entries["listeners"][:2] == ("PLAINTEXT://b7:9092", STATIC)
+    assert entries["no.such"] == (None, DYNAMIC, ["no.such=None:2"])
 
 
-def test_what_is_set_and_not_heeded_is_told_and_secrets_are_not() -> None:
+def test_what_is_set_and_not_heeded_is_described_and_secrets_are_not() -> None:
     secret = "listener.name.plaintext.ssl.keystore.password"
-    told = described(image(_={"max.connections": "5"}, _7={secret: "swordfish"}))
-    assert told["max.connections"] == ("5", DYNAMIC_DEFAULT, ["max.connections=5:3", "max.connections=2147483647:5"])
-    assert told[secret] == (None, DYNAMIC, [f"{secret}=None:2"])
+    entries = described(image(_={"max.connections": "5"}, _7={secret: "swordfish"}))
+    assert entries["max.connections"] == ("5", DYNAMIC_DEFAULT, ["max.connections=5:3", "max.connections=2147483647:5"])
+    assert entries[secret] == (None, DYNAMIC, [f"{secret}=None:2"])

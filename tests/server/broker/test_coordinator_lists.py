@@ -32,9 +32,9 @@ def test_it_coordinates_nothing_unless_it_leads_where_that_is_kept(name: str, ve
     for leads, error in ((set[str](), ErrorCode.NONE), ({TOPICS[name]}, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)):
         answer = list_coordinated(frame, leads.__contains__)
         assert answer is not None
-        told = read(name, version, answer)
-        assert told.error_code == error
-        assert (told.groups if name == "list_groups" else told.transaction_states) == ()
+        response = read(name, version, answer)
+        assert response.error_code == error
+        assert (response.groups if name == "list_groups" else response.transaction_states) == ()
 
 
 def test_other_requests_are_left_alone() -> None:

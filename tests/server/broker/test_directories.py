@@ -58,9 +58,9 @@ def asked(version: int, *topics: tuple[str, tuple[int, ...]]) -> bytes:
 
 
 def answer(frame: bytes, version: int, logs: DiskLogManager, **options: Any) -> Any:
-    told = describe_log_dirs(frame, logs, **{"cordoned": (), "is_allowed": True, **options})
-    assert told is not None
-    return read("describe_log_dirs", version, told)
+    response = describe_log_dirs(frame, logs, **{"cordoned": (), "is_allowed": True, **options})
+    assert response is not None
+    return read("describe_log_dirs", version, response)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -77,7 +77,7 @@ def test_each_directory_has_its_replicas_and_what_they_lack(version: int, logs: 
         assert 0 < first.usable_bytes < first.total_bytes
 
 
-def test_only_what_was_asked_for_is_told(logs: DiskLogManager) -> None:
+def test_only_what_was_asked_for_is_described(logs: DiskLogManager) -> None:
     version = VERSIONS[-1]
     assert [len(one.topics) for one in answer(asked(version, ("foo", (0, 5))), version, logs).results] == [1, 1]
     assert [len(one.topics) for one in answer(asked(version, ("foo", (5,))), version, logs).results] == [0, 0]
@@ -87,12 +87,12 @@ def test_only_what_was_asked_for_is_told(logs: DiskLogManager) -> None:
 def test_a_directory_that_has_failed_is_an_error_of_its_own(logs: DiskLogManager) -> None:
     failed = min(logs.directories)
     logs.handle_log_dir_failure(failed)
-    told = {one.log_dir: one.error_code for one in answer(asked(4), 4, logs).results}
-    assert told.pop(failed) == ErrorCode.KAFKA_STORAGE_ERROR
-    assert set(told.values()) == {ErrorCode.NONE}
+    errors = {one.log_dir: one.error_code for one in answer(asked(4), 4, logs).results}
+    assert errors.pop(failed) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert set(errors.values()) == {ErrorCode.NONE}
 
 
-def test_cordoned_directories_are_told_and_whoever_may_not_ask_is_told_nothing(logs: DiskLogManager) -> None:
+def test_cordoned_directories_are_marked_and_whoever_may_not_ask_learns_nothing(logs: DiskLogManager) -> None:
     version = VERSIONS[-1]
     cordoned = [max(logs.directories)]
     assert [one.is_cordoned for one in answer(asked(version), version, logs, cordoned=cordoned).results] == [

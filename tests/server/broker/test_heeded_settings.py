@@ -131,10 +131,10 @@ def test_a_broker_without_controlled_shutdown_is_not_fenced_when_it_ends(cluster
     assert not registration.in_controlled_shutdown
 
 
-def test_a_setting_without_effect_is_told_at_the_start(cluster: LakeCluster) -> None:
+def test_a_setting_without_effect_is_logged_at_the_start(cluster: LakeCluster) -> None:
     with capture_logs() as logs:
         cluster.start_broker(3, {"num.network.threads": "5", "num.io.threads": "4", "num.replica.fetchers": "1"})
         cluster.await_unfenced(1, 3)
     cluster.members.pop(3).stop()
-    told = [(one["setting"], one["why"]) for one in logs if one["event"] == "setting_without_effect"]
-    assert told == [("num.network.threads", "one thread reads all connections of a listener")]
+    logged = [(one["setting"], one["why"]) for one in logs if one["event"] == "setting_without_effect"]
+    assert logged == [("num.network.threads", "one thread reads all connections of a listener")]

@@ -14,7 +14,7 @@ from tests.replica_manager.brokers import change, partition, started, topic, tp
 
 
 class Broker:
-    """A replica manager that tells of its transitions."""
+    """A replica manager that reports its transitions."""
 
     def __init__(self, *records: Any) -> None:
         self.later: deque[Callable[[], None]] = deque()
@@ -47,8 +47,8 @@ def test_it_stays_and_says_so_where_it_is_alone() -> None:
         broker.hear(change(leader=1, isr=(1,)))
     assert not broker.left
     assert broker.led_partitions.alone == [tp()]
-    (told,) = [line for line in said if line["event"] == "unavailable"]
-    assert (told["log_level"], told["partitions"]) == ("error", [str(tp())])
+    (logged,) = [line for line in said if line["event"] == "unavailable"]
+    assert (logged["log_level"], logged["partitions"]) == ("error", [str(tp())])
 
 
 def test_it_stays_for_one_partition_although_another_could_be_led_elsewhere() -> None:

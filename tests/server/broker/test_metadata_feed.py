@@ -22,14 +22,14 @@ class FaultyLoader:
         raise RuntimeError(f"{len(batches) > 0}: not foreseen")
 
 
-def test_a_fault_of_our_own_is_told_and_not_the_end_of_a_thread_alone() -> None:
-    told: list[str] = []
+def test_a_fault_of_our_own_is_reported_and_not_the_end_of_a_thread_alone() -> None:
+    sentences: list[str] = []
     quorum = FakeQuorum(quorum_of())
     with quorum.serving() as addresses:
         observer = QuorumObserver(addresses, connect=NodeConnector(timeout=PATIENCE))
-        with closing(MetadataFeed(observer, told.append, Abort())) as feed:
+        with closing(MetadataFeed(observer, sentences.append, Abort())) as feed:
             feed.start(cast("MetadataLoader", FaultyLoader()))
-            wait_for(lambda: told, "its fault is told")
-    (sentence,) = told
+            wait_for(lambda: sentences, "its fault is reported")
+    (sentence,) = sentences
     assert sentence.startswith("the metadata log can't be followed: ")
     assert "True: not foreseen" in sentence

@@ -98,7 +98,7 @@ def test_a_produce_that_wants_no_answer_gets_none() -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_the_versions_that_a_broker_offers_are_told(version: int) -> None:
+def test_the_versions_that_a_broker_offers_are_listed(version: int) -> None:
     answer = api_versions(framed("api_versions", version, b"", flexible=version >= 3))
     assert answer is not None
     response = read("api_versions", version, answer)
@@ -163,7 +163,7 @@ def changes(name: str, version: int, *resources: tuple[int, str]) -> bytes:
 @pytest.mark.parametrize(
     ("name", "version"), [(f"{how}alter_configs", at) for how in ("", "incremental_") for at in (0, 1)]
 )
-def test_a_change_of_its_configs_is_told_from_one_of_another_resource(name: str, version: int) -> None:
+def test_a_change_of_its_configs_is_distinguished_from_one_of_another_resource(name: str, version: int) -> None:
     if (name, version) == ("alter_configs", 0):
         version = 2
     assert changes_configs_of(changes(name, version, (TOPIC, "7"), (BROKER, "7")), 7)

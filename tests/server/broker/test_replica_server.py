@@ -47,7 +47,7 @@ def leaderless() -> Iterator[Address]:
 
 
 @pytest.mark.parametrize("controller", [silent, leaderless])
-def test_told_to_end_while_it_waits_for_the_first_controller_it_ends_at_once_and_has_begun_nothing(
+def test_asked_to_end_while_it_waits_for_the_first_controller_it_ends_at_once_and_has_begun_nothing(
     controller: Callable[[], AbstractContextManager[Address]], tmp_path: Path
 ) -> None:
     stop = threading.Event()

@@ -54,18 +54,18 @@ class Client:
             self._process = subprocess.Popen(self.command, stdout=out, stderr=err)
 
     def records(self) -> list[tuple[int, int, str]]:
-        """What it has told up to now; each line is read once."""
+        """What it has printed up to now; each line is read once."""
         with (self.folder / self.name).open("rb") as file:
             file.seek(self._position)
             whole, newline, _ = file.read().rpartition(b"\n")
         self._position += len(whole) + len(newline)
-        for told in map(json.loads, whole.splitlines()):
-            if isinstance(told, list):
-                self._records.append((told[0], told[1], told[2]))
-            elif told["name"] == "producer_send_success":
-                self._records.append((told["partition"], told["offset"], f"theirs-{told['value']}"))
+        for printed in map(json.loads, whole.splitlines()):
+            if isinstance(printed, list):
+                self._records.append((printed[0], printed[1], printed[2]))
+            elif printed["name"] == "producer_send_success":
+                self._records.append((printed["partition"], printed["offset"], f"theirs-{printed['value']}"))
             else:
-                assert told["name"] != "producer_send_error", told
+                assert printed["name"] != "producer_send_error", printed
         return self._records
 
     def end(self) -> None:

@@ -44,7 +44,7 @@ class Use:
         return sum(size for at, size in self.moved if since <= at < until) / (until - since)
 
     def count(self, event: ThrottleEvent) -> None:
-        """Take a throttle time of an answer; librdkafka tells the end of it as 0."""
+        """Take a throttle time of an answer; librdkafka reports the end of it as 0."""
         self.throttles.append(round(event.throttle_time * 1_000))
 
 

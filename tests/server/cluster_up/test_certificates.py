@@ -98,7 +98,7 @@ def test_an_authority_that_is_about_to_expire_is_refused(tmp_path: Path, at: dat
 
 
 @pytest.mark.parametrize("damaged", ["ca.pem", "ca.key"])
-def test_damaged_files_are_told_and_not_replaced(tmp_path: Path, damaged: str) -> None:
+def test_damaged_files_are_reported_and_not_replaced(tmp_path: Path, damaged: str) -> None:
     Authority.at(tmp_path, NOW)
     file = tmp_path / damaged
     file.write_bytes(file.read_bytes()[:100])
@@ -109,7 +109,7 @@ def test_damaged_files_are_told_and_not_replaced(tmp_path: Path, damaged: str) -
         Authority.at(tmp_path, NOW)
 
 
-def test_a_key_of_another_authority_is_told(tmp_path: Path) -> None:
+def test_a_key_of_another_authority_is_reported(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         Authority.at(tmp_path / name, NOW)
@@ -118,7 +118,7 @@ def test_a_key_of_another_authority_is_told(tmp_path: Path) -> None:
         Authority.at(tmp_path / "a", NOW)
 
 
-def test_a_damaged_keystore_is_told_without_the_folder_of_the_nodes_logs(tmp_path: Path) -> None:
+def test_a_damaged_keystore_is_reported_without_the_folder_of_the_nodes_logs(tmp_path: Path) -> None:
     keystore = tmp_path / "keystore.pem"
     authority = Authority.at(tmp_path, NOW)
     keystore.write_text("-----BEGIN CERTIFICATE-----")

@@ -89,7 +89,7 @@ def test_an_empty_lake_lacks_both_users_and_one_that_has_them_lacks_none(tmp_pat
     assert written(tmp_path).credentials(with_users(made)) == ([], None)
 
 
-def test_the_nodes_password_is_restored_and_a_changed_one_of_the_admin_is_told(tmp_path: Path) -> None:
+def test_the_nodes_password_is_restored_and_a_changed_one_of_the_admin_is_reported(tmp_path: Path) -> None:
     made, again = written(tmp_path), written(tmp_path)
     changed = with_users(made, but={"admin": "chosen by hand", "node": "another"})
     missing, warning = again.credentials(changed)
@@ -104,7 +104,7 @@ def test_new_passwords_replace_those_of_a_folder_that_is_gone(tmp_path: Path) ->
     assert ([one.name for one in missing], warning) == (["admin", "node"], None)
 
 
-def test_passwords_that_can_not_be_read_are_told(tmp_path: Path) -> None:
+def test_passwords_that_can_not_be_read_are_reported(tmp_path: Path) -> None:
     (tmp_path / "passwords.properties").mkdir()
     with pytest.raises(EnvironmentFaultError, match=r"passwords\.properties can't be read: Is a directory"):
         ClusterSecurity.at(tmp_path)

@@ -1,4 +1,4 @@
-"""The files of what a node tells."""
+"""The log files of a node."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def test_a_long_log_is_rotated_while_it_is_written_and_two_before_it_are_kept(tm
     plan.folder.mkdir(parents=True)
     node = NodeProcess(plan)
     lines = 0
-    with plan.log_file.open("ab", buffering=0) as told:  # as the node has it
+    with plan.log_file.open("ab", buffering=0) as log:  # as the node has it
         for _ in range(4):
             while plan.log_file.stat().st_size < LONGEST_LOG:
-                told.write(b"".join(b'{"line":%d}\n' % number for number in range(lines, lines + 10_000)))
+                log.write(b"".join(b'{"line":%d}\n' % number for number in range(lines, lines + 10_000)))
                 lines += 10_000
             node.rotate_log()
-        told.write(b'{"line":%d}\n' % lines)
+        log.write(b'{"line":%d}\n' % lines)
         node.rotate_log()
     assert sorted(path.name for path in plan.folder.iterdir()) == ["log.jsonl", "log.jsonl.1", "log.jsonl.2"]
     assert node.last_lines(5) == [json.dumps({"line": lines}, separators=(",", ":"))]

@@ -119,16 +119,16 @@ def test_acls_decide_over_a_plain_user_and_a_removed_one_at_once(cluster: LakePr
 
 @pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("mallory", "any"), ("admin", ALICE)])
 def test_who_does_not_know_the_password_does_not_come_in(cluster: LakeProcesses, user: str, password: str) -> None:
-    told: list[KafkaError] = []
+    errors: list[KafkaError] = []
     client = ck.AdminClient(
         {
             **cluster.client, "sasl.username": user, "sasl.password": password, "log_level": 0,
-            "error_cb": told.append,
+            "error_cb": errors.append,
         }
     )  # fmt: skip
     with pytest.raises(KafkaException):
         client.list_topics(timeout=1)
-    codes = lambda: {client.poll(0.2), *(one.code() for one in told)}  # noqa: E731
+    codes = lambda: {client.poll(0.2), *(one.code() for one in errors)}  # noqa: E731
     wait_for(lambda: KafkaError._AUTHENTICATION in codes(), "the client says why")
 
 
@@ -146,11 +146,11 @@ def test_no_secret_is_in_any_log_or_on_a_command_line(cluster: LakeProcesses) ->
     assert cluster.plan.security is not None
     secrets = [*cluster.plan.security.passwords.values(), ALICE]
     for node in cluster.nodes.values():
-        told = node.plan.log_file.read_text()
-        assert "started" in told
+        text = node.plan.log_file.read_text()
+        assert "started" in text
         assert node.pid is not None
-        told += Path(f"/proc/{node.pid}/cmdline").read_text()
-        assert not [secret for secret in secrets if secret in told], node.plan.name
+        text += Path(f"/proc/{node.pid}/cmdline").read_text()
+        assert not [secret for secret in secrets if secret in text], node.plan.name
         assert node.plan.properties_file.stat().st_mode & 0o077 == 0
 
 

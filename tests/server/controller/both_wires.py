@@ -57,7 +57,7 @@ class Side:
             names = {id_: name for name, id_ in self.topics.items()}
             return names.get(value, "an id")
         if key == "error_message":
-            return "told" if value else None  # Kafka has either of None and "" where there is none
+            return "a message" if value else None  # Kafka has either of None and "" where there is none
         if key in _OFFSETS and isinstance(value, int):
             return "known" if value >= 0 else "unknown"
         if key == "broker_epoch":

@@ -121,7 +121,7 @@ def test_the_answers_are_kafkas(both: BothWires) -> None:
 KNOWN = {
     # Kafka knows observers by their fetches, ours by the heartbeats of brokers, too
     *(f"the quorum {version}" for version in range(3)),
-    # ours does not tell the types of a node's settings
+    # ours does not answer the types of a node's settings
     "configs of all", "some of its own configs",
     # Kafka 4.4 has nothing to send in place of records, and fails with UNKNOWN_SERVER_ERROR
     "no snapshot", "the bootstrap snapshot", "a snapshot of an old epoch",

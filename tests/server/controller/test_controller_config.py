@@ -107,7 +107,7 @@ def test_a_listener_that_others_reach_must_be_asked_for() -> None:
         config(node_id=None)
 
 
-def test_settings_that_no_node_heeds_are_told() -> None:
+def test_settings_that_no_node_heeds_are_named() -> None:
     assert config(log_dirs="/x", num_partitons="3").without_effect == {
         "num.partitons": "did you mean num.partitions?",
     }  # fmt: skip

@@ -223,7 +223,7 @@ def test_a_stale_controller_commits_nothing_and_never_answers_as_the_active_one(
         error = fetched.responses[0].partitions[0].error_code
         assert error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         standby = {"leader": other.id, "epoch": other.events("active")[-1]["epoch"]}
-        wait_for(lambda: any(standby.items() <= told.items() for told in node.events("standby")), "it knows that")
+        wait_for(lambda: any(standby.items() <= event.items() for event in node.events("standby")), "it knows that")
         assert controllers.leader() == other.id
     for batch in MetadataLog.open(controllers.lake).batches():
         assert b"of-the-stale-one" not in b"".join(batch.values)

@@ -144,8 +144,8 @@ def test_a_directory_may_be_named_twice(open_: ControllerThread) -> None:
     first, second = (w.assign(77, epoch, 0, w.LOG_ID, index) for index in (0, 1))
     answer = rpc.ask(replace(first, directories=(*first.directories, *second.directories)))
     assert answer.error_code == ErrorCode.NONE
-    told = [(topic.topic_id, *topic.partitions) for one in answer.directories for topic in one.topics]
-    assert [(id_, one.partition_index, one.error_code) for id_, one in told] == [
+    results = [(topic.topic_id, *topic.partitions) for one in answer.directories for topic in one.topics]
+    assert [(id_, one.partition_index, one.error_code) for id_, one in results] == [
         (w.LOG_ID, index, ErrorCode.UNKNOWN_TOPIC_ID) for index in (0, 1)
     ]
 

@@ -45,11 +45,11 @@ def test_the_active_controller_alone_makes_snapshots(tmp_path: Path) -> None:
             wait_for(lambda: snapshots_of(lake), "the new active controller makes one")
 
 
-def test_a_setting_that_nothing_heeds_is_told(tmp_path: Path) -> None:
+def test_a_setting_that_nothing_heeds_is_logged(tmp_path: Path) -> None:
     with capture_logs() as logs, started_controller(new_lake(tmp_path / "lake"), num_partitons="3", log_dirs="/x"):
         pass
-    (told,) = [one for one in logs if one["event"] == "setting_without_effect"]
-    assert (told["setting"], told["why"]) == ("num.partitons", "did you mean num.partitions?")
+    (logged,) = [one for one in logs if one["event"] == "setting_without_effect"]
+    assert (logged["setting"], logged["why"]) == ("num.partitons", "did you mean num.partitions?")
 
 
 def test_a_controller_that_starts_again_takes_only_appends_for_those_of_another_process(

@@ -119,7 +119,7 @@ def test_a_fetch_at_the_end_is_answered_with_nothing_when_its_time_is_over(
     wait_for(with_nothing, "nothing was appended meanwhile")
 
 
-def test_a_client_that_does_not_know_the_high_watermark_is_told_at_once(
+def test_a_client_that_does_not_know_the_high_watermark_is_answered_at_once(
     controller: ControllerThread, rpc: KafkaRpc
 ) -> None:
     def at_once() -> bool:
@@ -142,7 +142,7 @@ def test_an_answer_has_whole_batches_and_one_at_least(controller: ControllerThre
     assert 1 < len(some) < len(whole)
 
 
-def test_another_log_is_told_where_it_differs(controller: ControllerThread, rpc: KafkaRpc) -> None:
+def test_another_log_learns_where_it_differs(controller: ControllerThread, rpc: KafkaRpc) -> None:
     end = end_of(controller)
     beyond = partition_of(rpc.ask(w.fetch(1, end.offset + 5, 1)))
     assert (beyond.diverging_epoch.epoch, beyond.diverging_epoch.end_offset) == (1, end.offset)
@@ -186,7 +186,7 @@ def sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Controller
         yield made
 
 
-def told(answer: Any) -> tuple[ErrorCode, int, int]:
+def error_and_leader(answer: Any) -> tuple[ErrorCode, int, int]:
     """The error of an answer's partition, and who leads by it."""
     partition = answer.responses[0].partitions[0] if hasattr(answer, "responses") else answer.topics[0].partitions[0]
     return partition.error_code, partition.current_leader.leader_id, partition.current_leader.leader_epoch
@@ -198,14 +198,14 @@ def test_a_controller_that_was_deposed_does_not_lead_in_the_epoch_of_the_next_on
     with started_controller(tmp_path / "lake", 101, **PATIENT) as next_:
         wait_for(lambda: 101 in sure.node.view.image.cluster.controllers, "the standby is registered")
         assert MetadataLog.open(tmp_path / "lake").claim(101) == 2
-        wait_for(lambda: sure.node.view.leader.epoch == 2, "the log tells of the claim")
+        wait_for(lambda: sure.node.view.leader.epoch == 2, "the log shows the claim")
         assert sure.node.controller.epoch == 1
         rpc, port = sure.rpc(), next_.server.listeners[0].port
         for request in (w.fetch(2), w.fetch_snapshot(2, 1, 1)):
             answer = rpc.ask(request)
-            assert told(answer) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 101, 2)
+            assert error_and_leader(answer) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 101, 2)
             assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(101, port)]
-        assert told(rpc.ask(w.fetch(1))) == (ErrorCode.FENCED_LEADER_EPOCH, 101, 2)
+        assert error_and_leader(rpc.ask(w.fetch(1))) == (ErrorCode.FENCED_LEADER_EPOCH, 101, 2)
 
 
 def test_a_controller_that_begins_to_lead_does_not_say_that_nobody_leads(
@@ -224,32 +224,32 @@ def test_a_controller_that_begins_to_lead_does_not_say_that_nobody_leads(
     with claiming(lake) as made:
         try:
             assert claimed.wait(PATIENCE)
-            wait_for(lambda: made.node.view.leader.epoch == 2, "the log tells of the claim")
+            wait_for(lambda: made.node.view.leader.epoch == 2, "the log shows the claim")
             rpc = made.rpc()
-            assert told(rpc.ask(w.fetch(2))) == (ErrorCode.BROKER_NOT_AVAILABLE, 100, 2)
+            assert error_and_leader(rpc.ask(w.fetch(2))) == (ErrorCode.BROKER_NOT_AVAILABLE, 100, 2)
         finally:
             goes_on.set()
         wait_for(lambda: made.node.controller.is_active, "it leads")
-        assert told(rpc.ask(w.fetch(2))) == (ErrorCode.NONE, 100, 2)
+        assert error_and_leader(rpc.ask(w.fetch(2))) == (ErrorCode.NONE, 100, 2)
         made.node.controller.resign().result(PATIENCE)
-        assert told(rpc.ask(w.fetch(2))) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 100, 2)
+        assert error_and_leader(rpc.ask(w.fetch(2))) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 100, 2)
 
 
 @pytest.mark.parametrize("node_id", [7, EMBEDDED_NODE_ID])
 def test_a_leader_that_nobody_can_reach_is_not_named(sure: ControllerThread, tmp_path: Path, node_id: int) -> None:
     assert MetadataLog.open(tmp_path / "lake").claim(node_id) == 2
-    wait_for(lambda: sure.node.view.leader.epoch == 2, "the log tells of the claim")
+    wait_for(lambda: sure.node.view.leader.epoch == 2, "the log shows the claim")
     rpc = sure.rpc()
     for request in (w.fetch(2), w.fetch_snapshot(2, 1, 1)):
         answer = rpc.ask(request)
-        assert told(answer) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, 2)
+        assert error_and_leader(answer) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, 2)
         assert answer.node_endpoints == ()
 
 
 def test_a_controller_that_leads_names_itself_before_it_is_registered(sure: ControllerThread) -> None:
     sure.node.view.image = MetadataImage.EMPTY
     answer = sure.rpc().ask(w.fetch(0))
-    assert told(answer) == (ErrorCode.FENCED_LEADER_EPOCH, 100, 1)
+    assert error_and_leader(answer) == (ErrorCode.FENCED_LEADER_EPOCH, 100, 1)
     assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(100, sure.server.listeners[0].port)]
 
 
@@ -269,7 +269,7 @@ def test_a_controller_that_does_not_know_of_a_later_claim_sends_nothing_of_that_
         assert MetadataLog.open(tmp_path / "lake").claim(7) == 2
         assert sure.node.leader == LeaderAndEpoch(leader_id=100, epoch=1)
         answer = sure.rpc().ask(w.fetch(1))
-        assert told(answer) == (ErrorCode.FENCED_LEADER_EPOCH, -1, 2)
+        assert error_and_leader(answer) == (ErrorCode.FENCED_LEADER_EPOCH, -1, 2)
         assert not partition_of(answer).records
     finally:
         goes_on.set()

@@ -129,10 +129,10 @@ def test_kafkas_tools_ask_our_controllers(tmp_path: Path, tools: KafkaTools) -> 
         rows = [
             line.split() for line in said(tools, "MetadataQuorumCommand", *at, "describe", "--replication").splitlines()
         ]
-        told = {row[0]: (int(row[3]), row[-1]) for row in rows[1:] if row}
-        assert told["100"] == (0, "Leader")
-        assert told["1"][0] >= 0  # no-op records since its heartbeat
-        assert told["1"][1] == "Observer"
+        replicas = {row[0]: (int(row[3]), row[-1]) for row in rows[1:] if row}
+        assert replicas["100"] == (0, "Leader")
+        assert replicas["1"][0] >= 0  # no-op records since its heartbeat
+        assert replicas["1"][1] == "Observer"
         brokers = (*at, "--entity-type", "brokers", "--entity-default")
         assert "Completed" in said(tools, "ConfigCommand", *brokers, "--alter", "--add-config", "log.retention.ms=777")
         assert "log.retention.ms=777" in said(tools, "ConfigCommand", *brokers, "--describe")

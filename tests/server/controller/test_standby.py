@@ -58,7 +58,7 @@ def controllers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cont
 
 
 def errors_of(answer: Any) -> set[ErrorCode]:
-    """All errors that an answer tells."""
+    """All errors in an answer."""
     return {*errors_in(answer)} - {ErrorCode.NONE}
 
 
@@ -213,7 +213,7 @@ def test_the_active_controller_knows_how_far_a_standby_is(
         standby = {one.replica_id: one for one in partition.current_voters}[STANDBY]
         return standby.last_caught_up_timestamp > 0 and partition.high_watermark - standby.log_end_offset <= 2
 
-    wait_for(is_caught_up, "the standby has told where it is")
+    wait_for(is_caught_up, "the standby has reported where it is")
 
 
 def test_a_standby_whose_image_is_behind_does_not_ask_all_the_time(tmp_path: Path) -> None:

@@ -354,8 +354,8 @@ def tokens(sides: Sides, side: Side) -> None:
                 for name in ("expiry_timestamp", "max_timestamp")
             }
             owners = {name: getattr(made, name) for name in dir(made) if "principal" in name}
-            told = {"error": int(made.error_code), "id": len(made.token_id), "hmac": len(made.hmac), **ms, **owners}
-            side.keep(f"create_delegation_token v{version} {label}", told)
+            token = {"error": int(made.error_code), "id": len(made.token_id), "hmac": len(made.hmac), **ms, **owners}
+            side.keep(f"create_delegation_token v{version} {label}", token)
         for label, values in {"a group renews": {**nobody, "renewers": wrong}}.items():
             refused = _as_user(side, "alice", "create_delegation_token", version, values)
             side.keep(f"create_delegation_token v{version} {label}", refused)

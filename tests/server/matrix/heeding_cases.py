@@ -164,7 +164,7 @@ def heeded_settings(_: Sides, side: Side) -> None:
 
 
 def _await_effect(side: Side, effect: Effect, shown: Any, topic: str) -> None:
-    """Wait until new topics show what they should: a broker tells of a setting just before it heeds it."""
+    """Wait until new topics show what they should: a broker describes a setting just before it heeds it."""
     topics = (f"{topic}-{count}" for count in itertools.count())
     side.wait_for(lambda: effect.observe(side, next(topics)) == shown, f"{effect.setting} to show {shown} in {topic}")
 

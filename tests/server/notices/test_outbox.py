@@ -54,7 +54,7 @@ def test_a_finding_that_spreads_is_news_at_each_doubling_and_one_that_moves_at_o
     assert waiting[-1]["changed"][0]["things"] == ["bar-0"]
 
 
-def test_what_was_told_and_what_waits_survives_a_kill(tmp_path: Path) -> None:
+def test_what_was_delivered_and_what_waits_survives_a_kill(tmp_path: Path) -> None:
     box = Outbox(tmp_path / "url.json")
     box.offer("east", [OFFLINE])
     box.offer("west", [FENCED])
@@ -63,7 +63,7 @@ def test_what_was_told_and_what_waits_survives_a_kill(tmp_path: Path) -> None:
     assert len(again) == 1
     assert (again.first() or {})["cluster"] == "west"
     again.offer("east", [OFFLINE])
-    assert len(again) == 1, "it was told before"
+    assert len(again) == 1, "it was delivered before"
     again.offer("east", [])
     assert len(again) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["url.json"]

@@ -74,9 +74,9 @@ def who(request: Request) -> Any:
 
 @contextmanager
 def listening(asked: ListenerSecurity, known: LoginUsers, handler: Any = who) -> Iterator[RequestListener]:
-    """A listener whose DescribeCluster tells the principal."""
+    """A listener whose DescribeCluster names the principal."""
     handlers = {"describe_cluster": Handler(begin=handler), **SASL_HANDLERS}
-    dispatcher = Dispatcher(handlers, tell=print)
+    dispatcher = Dispatcher(handlers, on_fault=print)
     listener = RequestListener("L", "127.0.0.1", 0, dispatcher.handle, security=asked, users=known)
     listener.start()
     yield listener

@@ -48,12 +48,12 @@ def describe_cluster(version: int = 0) -> Any:
 
 
 class Node:
-    """A dispatcher of one API, what it has answered, and what it has told."""
+    """A dispatcher of one API, what it has answered, and what it has logged."""
 
     def __init__(self, handle: Any = None, *, api: str = "describe_cluster", versions: range = range(1)) -> None:
         self.requests: list[Request] = []
         self.answers: list[bytes | None] = []
-        self.told: list[str] = []
+        self.logged: list[str] = []
         served = Handler(versions=versions, begin=handle or self.requests.append)
         self.dispatcher = Dispatcher(
             {api: served},
@@ -61,7 +61,7 @@ class Node:
                 supported={"metadata.version": VersionRange(7, 29), "group.version": VersionRange(0, 1)},
                 finalized={"metadata.version": 29}, epoch=12,
             ),
-            tell=lambda event, _: self.told.append(event),
+            on_fault=lambda event, _: self.logged.append(event),
         )  # fmt: skip
 
     def ask(self, frame: bytes) -> None:
@@ -111,7 +111,7 @@ def test_what_is_not_served_closes_the_connection(frame: bytes) -> None:
 
 
 @pytest.mark.parametrize("fault", [RuntimeError, ValueError, IndexError])
-def test_a_handlers_fault_is_answered_and_told(fault: type[Exception]) -> None:
+def test_a_handlers_fault_is_answered_and_logged(fault: type[Exception]) -> None:
     def fail(_: Request) -> None:
         raise fault("a bug")
 
@@ -121,13 +121,13 @@ def test_a_handlers_fault_is_answered_and_told(fault: type[Exception]) -> None:
     (answer,) = node.answers
     assert answer is not None
     assert response_in(frame, answer).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert node.told == ["request_failed"]
+    assert node.logged == ["request_failed"]
 
 
 def test_bytes_that_are_no_request_end_the_connection() -> None:
     node = Node()
     node.ask(frame_of(describe_cluster())[:-1])
-    assert (node.answers, node.requests, node.told) == ([None], [], ["unreadable_request"])
+    assert (node.answers, node.requests, node.logged) == ([None], [], ["unreadable_request"])
 
 
 def test_tagged_fields_of_newer_clients_are_ignored() -> None:
@@ -135,7 +135,7 @@ def test_tagged_fields_of_newer_clients_are_ignored() -> None:
     request = describe_cluster()
     node.ask(frame_of(request)[:-1] + b"\x02\x63\x00\x64\x02xy")
     assert [one.body for one in node.requests] == [request]
-    assert node.told == []
+    assert node.logged == []
 
 
 def metadata_with(header: int = 0, body: int = 0) -> bytes:
@@ -150,7 +150,7 @@ def test_a_header_and_a_body_have_10_000_tagged_fields_each_at_most() -> None:
     assert [one.body.topics for one in node.requests] == [()]
     node.ask(metadata_with(header=10_001))
     node.ask(metadata_with(body=10_001))
-    assert (node.answers, node.told) == ([None, None], ["unreadable_request"] * 2)
+    assert (node.answers, node.logged) == ([None, None], ["unreadable_request"] * 2)
 
 
 @pytest.mark.parametrize("where", ["header", "body"])
@@ -169,7 +169,7 @@ def metadata(count: int) -> bytes:
 def test_a_request_of_more_elements_than_memory_is_kept_for_is_not_read() -> None:
     node = Node(api="metadata")
     node.ask(metadata(MOST_ELEMENTS + 1))
-    assert (node.answers, node.requests, node.told) == ([None], [], ["unreadable_request"])
+    assert (node.answers, node.requests, node.logged) == ([None], [], ["unreadable_request"])
 
 
 def test_what_a_request_holds_counts_until_it_is_answered_and_less_once_it_is_reduced() -> None:
@@ -208,7 +208,7 @@ def test_no_bytes_make_it_raise(noise: bytes, kept: int) -> None:
     assert node.answers in ([], [None]) or node.answers[0]
 
 
-def told_versions(node: Node, version: int) -> Any:
+def versions_response(node: Node, version: int) -> Any:
     node.ask(api_versions(min(version, 4)) if version <= 4 else _newer(version))
     answer = node.answers[-1]
     assert answer is not None
@@ -224,8 +224,8 @@ def _newer(version: int) -> bytes:
     return bytes(frame)
 
 
-def test_api_versions_tells_what_is_served_and_the_features() -> None:
-    response = told_versions(Node(versions=range(1, 3)), 4)
+def test_api_versions_lists_what_is_served_and_the_features() -> None:
+    response = versions_response(Node(versions=range(1, 3)), 4)
     assert {int(one.api_key): (int(one.min_version), int(one.max_version)) for one in response.api_keys} == {
         18: (0, 4),
         60: (1, 2),
@@ -238,13 +238,13 @@ def test_api_versions_tells_what_is_served_and_the_features() -> None:
     assert response.finalized_features_epoch == 12
 
 
-def test_a_client_that_takes_a_level_of_0_for_an_error_is_not_told_of_it() -> None:
-    response = told_versions(Node(), 3)
+def test_a_client_that_takes_a_level_of_0_for_an_error_does_not_get_it() -> None:
+    response = versions_response(Node(), 3)
     assert [one.name for one in response.supported_features] == ["metadata.version"]
 
 
 @pytest.mark.parametrize("name", ["a b", "", "-a", "a\n"])
-def test_software_without_a_proper_name_is_told_nothing(name: str) -> None:
+def test_software_without_a_proper_name_learns_nothing(name: str) -> None:
     kind = request_type("api_versions", 4)
     node = Node()
     node.ask(frame_of(kind(client_software_name=name, client_software_version="1")))
@@ -256,6 +256,6 @@ def test_software_without_a_proper_name_is_told_nothing(name: str) -> None:
 
 
 def test_an_unknown_version_of_api_versions_is_answered_in_the_oldest_with_an_error() -> None:
-    response = told_versions(Node(), 9)
+    response = versions_response(Node(), 9)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [int(one.api_key) for one in response.api_keys] == [18]  # with which version to ask again (KIP-511)

@@ -33,7 +33,7 @@ WHOLE = (
     "describe_delegation_token",
 )  # fmt: skip
 SERVED = {"find_coordinator": range(1)}
-NOT_TOLD = {("describe_log_dirs", 1), ("describe_log_dirs", 2)}
+WITHOUT_ERROR = {("describe_log_dirs", 1), ("describe_log_dirs", 2)}
 """Old versions that have no field for the error."""
 ALL = [(name, version) for name in (*NAMED, *WHOLE) for version in SERVED.get(name) or versions_of(name)]
 
@@ -74,13 +74,13 @@ def test_what_was_named_is_answered_with_the_error(name: str, version: int) -> N
     response = error_response(asked, ErrorCode.REQUEST_TIMED_OUT, "why")
     frame = frame_of(asked)
     assert response_in(frame, encoded(7, response, flexible_header=response.__flexible__)) == response
-    told = parts(response)
-    errors = set() if (name, version) in NOT_TOLD else {ErrorCode.REQUEST_TIMED_OUT}
-    assert {one.error_code for one in told} == errors
+    answered = parts(response)
+    errors = set() if (name, version) in WITHOUT_ERROR else {ErrorCode.REQUEST_TIMED_OUT}
+    assert {one.error_code for one in answered} == errors
     if name not in NAMED or (name == "fetch" and version >= 13):
-        assert [one is response for one in told] == [True] * len(errors)
+        assert [one is response for one in answered] == [True] * len(errors)
         return
-    named = [one for one in told if one is not response]
+    named = [one for one in answered if one is not response]
     assert len(named) == 1
     identity = {"index", "partition", "partition_index", "partition_id"} if NAMED[name] else {"name", "resource_name"}
     (value,) = [getattr(named[0], each) for each in identity if hasattr(named[0], each)]
@@ -102,10 +102,10 @@ def test_each_entry_is_answered_with_the_error(name: str, version: int) -> None:
     response = error_response(asked, ErrorCode.SECURITY_DISABLED, "why")
     assert response is not None
     assert response_in(frame_of(asked), encoded(7, response, flexible_header=response.__flexible__)) == response
-    told = getattr(response, answers)
-    assert [(one.error_code, one.error_message) for one in told] == [(ErrorCode.SECURITY_DISABLED, "why")] * 2
+    results = getattr(response, answers)
+    assert [(one.error_code, one.error_message) for one in results] == [(ErrorCode.SECURITY_DISABLED, "why")] * 2
     if name == "alter_client_quotas":
-        assert [(part.entity_type, part.entity_name) for part in told[0].entity] == [("foo", "foo")]
+        assert [(part.entity_type, part.entity_name) for part in results[0].entity] == [("foo", "foo")]
 
 
 def test_each_user_of_changed_credentials_is_answered_once() -> None:
@@ -138,7 +138,7 @@ def test_a_list_of_plain_numbers_is_answered_one_by_one() -> None:
     ]
 
 
-def test_a_topic_without_a_name_is_told_in_versions_that_have_no_null() -> None:
+def test_a_topic_without_a_name_is_answered_in_versions_that_have_no_null() -> None:
     kind = request_type("metadata", 10)
     nameless = replace(made(kind).topics[0], name=None)
     response = error_response(replace(made(kind), topics=(nameless,)), ErrorCode.INVALID_REQUEST)

@@ -101,7 +101,7 @@ def test_requests_that_are_sent_ahead_are_answered_one_after_the_other() -> None
     assert max(most) == 1
 
 
-def test_who_sends_is_told() -> None:
+def test_a_handler_learns_who_sends() -> None:
     def handle(data: bytes, peer: Peer, respond: Respond) -> None:
         respond(f"{peer.listener} {peer.host} {peer.principal}".encode())
 
@@ -177,7 +177,7 @@ def test_a_fault_of_a_handler_ends_its_connection_alone(capfd: pytest.CaptureFix
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[RequestListener]:
-    with listening(Dispatcher({}, tell=lambda *_: None).handle, socket_request_max_bytes=1 << 20) as listener:
+    with listening(Dispatcher({}, on_fault=lambda *_: None).handle, socket_request_max_bytes=1 << 20) as listener:
         yield listener
 
 
@@ -374,9 +374,9 @@ def test_a_process_that_has_no_file_descriptor_left_accepts_again_later() -> Non
             client.close()
         clients[-1].settimeout(PATIENCE)
         assert receive_frame(clients[-1])
-        _, told = process.communicate()
-    assert b"Traceback" not in told
-    assert told.count(b"\n") < 5 + (time.monotonic() - begin), "not more than a line a second"
+        _, stderr = process.communicate()
+    assert b"Traceback" not in stderr
+    assert stderr.count(b"\n") < 5 + (time.monotonic() - begin), "not more than a line a second"
 
 
 def test_more_connections_of_one_address_than_allowed_are_closed() -> None:

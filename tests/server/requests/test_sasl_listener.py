@@ -1,4 +1,4 @@
-"""Logins at a listener: who comes in, who does not, and what those outside are told."""
+"""Logins at a listener: who comes in, who does not, and what those outside learn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_user_logs_in_by_each_mechanism_and_its_requests_are_its_own(mechanism
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"])
 @pytest.mark.parametrize("user", ["alice", "nobody"])
-def test_no_one_is_told_whether_the_user_or_the_password_is_wrong(mechanism: str, user: str) -> None:
+def test_no_one_learns_whether_the_user_or_the_password_is_wrong(mechanism: str, user: str) -> None:
     known, _ = users(*([] if mechanism == "PLAIN" else [upsertion("alice", "alice-secret", mechanism)]))
     with listening(security(), known) as listener, LoginClient(listener.port) as client:
         answer = client.log_in(mechanism, user, "wrong")

@@ -28,7 +28,7 @@ KEYS = {"ssl.keystore.type": "PEM", "ssl.keystore.key": NODE.key_pem(), "ssl.key
 TRUST = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": CLIENTS.pem}
 
 
-def tell(data: bytes, peer: Peer, respond: Respond) -> None:
+def answer_principal(data: bytes, peer: Peer, respond: Respond) -> None:
     """Answer with the principal."""
     respond(f"{peer.principal} {peer.security_protocol.name}".encode() + data[:0])
 
@@ -37,7 +37,7 @@ def tell(data: bytes, peer: Peer, respond: Respond) -> None:
 def listening(**settings: str) -> Iterator[RequestListener]:
     values = KEYS | {name.replace("_", "."): value for name, value in settings.items()}
     security = listener_security(NodeSettings(values=values), "SSL")
-    listener = RequestListener("SSL", "127.0.0.1", 0, tell, security=security)
+    listener = RequestListener("SSL", "127.0.0.1", 0, answer_principal, security=security)
     listener.start()
     yield listener
     listener.close()
@@ -52,7 +52,7 @@ def client_context(identity: Identity | None = None, *, folder: Path | None = No
     return context
 
 
-def told(listener: RequestListener, context: ssl.SSLContext, size: int = 10) -> str:
+def answer(listener: RequestListener, context: ssl.SSLContext, size: int = 10) -> str:
     """What the listener answers a client."""
     with (
         socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE) as plain,
@@ -66,38 +66,38 @@ def told(listener: RequestListener, context: ssl.SSLContext, size: int = 10) -> 
 
 def test_a_client_without_a_certificate_is_anonymous_over_tls() -> None:
     with listening() as listener:
-        assert told(listener, client_context()) == "User:ANONYMOUS SSL"
-        assert told(listener, client_context(), size=1_000_000) == "User:ANONYMOUS SSL"
+        assert answer(listener, client_context()) == "User:ANONYMOUS SSL"
+        assert answer(listener, client_context(), size=1_000_000) == "User:ANONYMOUS SSL"
         assert listener.authentications.successful == 2
 
 
 def test_a_client_is_who_its_certificate_says_in_the_words_of_the_rules(tmp_path: Path) -> None:
     with_name = client_context(ALICE, folder=tmp_path)
     with listening(**TRUST, ssl_client_auth="required") as listener:
-        assert told(listener, with_name) == "User:CN=alice SSL"
+        assert answer(listener, with_name) == "User:CN=alice SSL"
         with pytest.raises((ssl.SSLError, OSError)):
-            told(listener, client_context())
+            answer(listener, client_context())
         wait_for(lambda: listener.authentications.failed == 1, "the failure to be counted")
     rules = "RULE:^CN=(a.*)$/$1@here/U,DEFAULT"
     with listening(**TRUST, ssl_client_auth="requested", ssl_principal_mapping_rules=rules) as listener:
-        assert told(listener, with_name) == "User:ALICE@HERE SSL"
-        assert told(listener, client_context()) == "User:ANONYMOUS SSL"
+        assert answer(listener, with_name) == "User:ALICE@HERE SSL"
+        assert answer(listener, client_context()) == "User:ANONYMOUS SSL"
     with listening(**TRUST, ssl_client_auth="required", ssl_principal_mapping_rules="RULE:CN=b/x/") as listener:
         with pytest.raises((EOFError, OSError)):  # it may have written, which resets the connection
-            told(listener, with_name)
+            answer(listener, with_name)
         wait_for(lambda: listener.authentications.failed == 1, "the failure to be counted")
 
 
 @pytest.mark.parametrize("stranger", [issued(authority(), "alice"), issued(CLIENTS, "alice", expired=True)])
 def test_a_certificate_that_is_not_trusted_or_has_expired_lets_no_one_in(stranger: Identity, tmp_path: Path) -> None:
     with listening(**TRUST, ssl_client_auth="requested") as listener, pytest.raises((ssl.SSLError, OSError)):
-        told(listener, client_context(stranger, folder=tmp_path))
+        answer(listener, client_context(stranger, folder=tmp_path))
 
 
 def test_silent_clients_give_way_and_others_are_served_meanwhile() -> None:
     with listening() as listener:
         silent = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(300)]
-        assert told(listener, client_context()) == "User:ANONYMOUS SSL"
+        assert answer(listener, client_context()) == "User:ANONYMOUS SSL"
         assert listener.connections <= 257
         silent[0].settimeout(PATIENCE)
         assert silent[0].recv(1) == b""
@@ -112,7 +112,7 @@ def test_plain_bytes_end_their_connection_alone() -> None:
         with suppress(ConnectionError):
             while plain.recv(1000):
                 pass
-        assert told(listener, client_context()) == "User:ANONYMOUS SSL"
+        assert answer(listener, client_context()) == "User:ANONYMOUS SSL"
 
 
 def test_a_changed_keystore_counts_for_new_connections() -> None:
@@ -122,8 +122,8 @@ def test_a_changed_keystore_counts_for_new_connections() -> None:
         values = KEYS | {"ssl.keystore.key": new.key_pem(), "ssl.keystore.certificate.chain": new.pem}
         listener.secure(listener_security(NodeSettings(values=values), "SSL"))
         with pytest.raises(ssl.SSLCertVerificationError):
-            told(listener, client_context())
-        assert told(listener, ssl.create_default_context(cadata=other.pem)) == "User:ANONYMOUS SSL"
+            answer(listener, client_context())
+        assert answer(listener, ssl.create_default_context(cadata=other.pem)) == "User:ANONYMOUS SSL"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_client_that_asks_for_another_handshake_gets_none_and_others_are_serve
         client.stdin.flush()
         while b"RENEGOTIATING" not in said:
             said += client.stdout.readline()
-        assert told(listener, client_context()) == "User:ANONYMOUS SSL"
+        assert answer(listener, client_context()) == "User:ANONYMOUS SSL"
         time.sleep(0.5)  # time enough for an answer
         client.kill()
         said += client.communicate()[0]

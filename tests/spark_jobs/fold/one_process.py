@@ -102,22 +102,22 @@ def logs(draw: st.DrawFn) -> list[RecordBatch]:
     """A random history as a log: batches of any size, metadata transactions that end, are aborted, or stay open."""
     lowest = draw(st.sampled_from((7, 23)))
     records = draw(histories(max_steps=40, topics_only=draw(st.booleans()), lowest_level=lowest))
-    told: list[ApiMessageAndVersion] = []
+    marked: list[ApiMessageAndVersion] = []
     at = 0
     while at < len(records):
         size = draw(st.integers(1, 12))
         part = records[at : at + size]
         match draw(st.integers(0, 5)):
             case 0:
-                told += [_mark(r.BeginTransactionRecord()), *part, _mark(r.EndTransactionRecord())]
+                marked += [_mark(r.BeginTransactionRecord()), *part, _mark(r.EndTransactionRecord())]
             case 1:
-                told += [_mark(r.BeginTransactionRecord()), *NEVER, _mark(r.AbortTransactionRecord()), *part]
+                marked += [_mark(r.BeginTransactionRecord()), *NEVER, _mark(r.AbortTransactionRecord()), *part]
             case _:
-                told += part
+                marked += part
         at += size
     if draw(st.booleans()):
-        told += [_mark(r.BeginTransactionRecord()), *NEVER]
-    return _batches(draw, told)
+        marked += [_mark(r.BeginTransactionRecord()), *NEVER]
+    return _batches(draw, marked)
 
 
 def _never() -> Iterator[ApiMessageAndVersion]:

@@ -37,16 +37,16 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
-def check(lake: Path, told: dict[str, Any]) -> None:
-    """What the driver told, and left in the lake, is what one process makes of the log."""
+def check(lake: Path, answer: dict[str, Any]) -> None:
+    """What the driver answered, and left in the lake, is what one process makes of the log."""
     log = MetadataLog.open(lake)
     at = log.end_offset - 1
     rows = changes_in_one_process(log, at - 5_000, at).select(["broker", "change"]).to_pylist()
-    assert told["changes"] == Counter(f"{row['broker']} {row['change']}" for row in rows)
+    assert answer["changes"] == Counter(f"{row['broker']} {row['change']}" for row in rows)
     kept = kept_batches(log, at)
     assert kept == local_batches(log, at)
-    assert told["records"] == sum(batch.record_count for batch in kept)
-    assert [snapshot.name for snapshot in log.snapshots()] == [told["name"]]
+    assert answer["records"] == sum(batch.record_count for batch in kept)
+    assert [snapshot.name for snapshot in log.snapshots()] == [answer["name"]]
 
 
 @pytest.mark.parametrize("stage", ["-", "read", "fold"])
@@ -64,5 +64,5 @@ def test_a_worker_that_is_killed_in_the_middle_changes_nothing(
             assert len(list(begun(gate))) >= 2, "both workers are at it"
             spark_cluster.workers[0].kill()
             (gate / "open").touch()
-        told = driver.answer(timeout=500)
-    check(lake, told)
+        answer = driver.answer(timeout=500)
+    check(lake, answer)

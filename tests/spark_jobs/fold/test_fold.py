@@ -130,7 +130,7 @@ def test_pieces_of_one_batch_are_folded_in_the_logs_order(tmp_path: Path) -> Non
         assert equal(local_image(log, log.end_offset - 1), topics_of(rows), others_of(plan, rows))
 
 
-def told(*messages: Message) -> list[RecordBatch]:
+def log_of(*messages: Message) -> list[RecordBatch]:
     """A log of a record a batch, each at its newest version."""
     return [
         RecordBatch.of(offset, 1, 1_700_000_000_000 + offset, [ApiMessageAndVersion(m, m.VERSIONS.high or 0)])
@@ -183,7 +183,7 @@ AGAIN = (
 def test_each_thing_that_makes_a_fold_difficult_is_as_in_one_process(
     tmp_path: Path, messages: tuple[Message, ...], shards: int
 ) -> None:
-    log = lake_with(tmp_path / "lake", told(LEVEL, *TOPICS, *messages), 3)
+    log = lake_with(tmp_path / "lake", log_of(LEVEL, *TOPICS, *messages), 3)
     for at in at_least_one(range(len(TOPICS), log.end_offset)):
         plan = plan_fold(log, at, parallelism=3, shards=shards)
         rows = folded(plan, random.Random(at))
@@ -205,7 +205,7 @@ def test_each_thing_that_makes_a_fold_difficult_is_as_in_one_process(
 def test_a_record_that_contradicts_those_before_it_is_named_by_its_offset(
     tmp_path: Path, message: Message, text: str
 ) -> None:
-    log = lake_with(tmp_path / "lake", told(LEVEL, *TOPICS, message), 1)
+    log = lake_with(tmp_path / "lake", log_of(LEVEL, *TOPICS, message), 1)
     plan = plan_fold(log, log.end_offset - 1, parallelism=2, shards=2)
     with pytest.raises(ReplayError, match=text) as fault:
         others_of(plan, folded(plan, random.Random(0)))

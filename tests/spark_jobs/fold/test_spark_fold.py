@@ -34,8 +34,8 @@ from tests.at_least_one import at_least_one
 from tests.histories import uuid_of
 from tests.metadata_log.unsealed import unseal
 from tests.tables.local_changes.reference import local_change_rows, row_head
+from tests.tables.logs_for_writers import table_of
 from tests.tables.sample_log import LAST_OFFSET, SAMPLES, lake_of
-from tests.tables.telling import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -180,7 +180,7 @@ def test_a_damaged_base_is_passed_over(spark: SparkSession, generated: Path, tmp
     )
     commit = lake / "snapshots" / "_delta_log" / f"{1:020d}.json"
     (snapshot,) = log.snapshots()
-    unseal(lake / "snapshots")  # so that the snapshot's own checksum is what tells
+    unseal(lake / "snapshots")  # so that the snapshot's own checksum is what counts
     commit.write_text(commit.read_text().replace(f'"version": {snapshot.checksum}', '"version": 7'))
     assert MetadataLog.open(lake).snapshots()[0].damage() is not None
     assert build_snapshot(spark, lake, late).base is None

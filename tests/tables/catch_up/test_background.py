@@ -65,7 +65,7 @@ def test_the_own_thread_may_be_some_tasks_ahead_and_no_more() -> None:
         assert done == list(range(9))
 
 
-def test_nothing_is_begun_behind_a_task_that_failed_and_the_first_fault_is_told() -> None:
+def test_nothing_is_begun_behind_a_task_that_failed_and_the_first_fault_is_raised() -> None:
     go, done = threading.Event(), []
 
     def fail_late() -> None:

@@ -72,10 +72,10 @@ def test_it_is_published_in_pieces_of_bounded_size_whatever_the_tables_that_it_i
         monkeypatch.setattr(f"kraftlake.metadata_log.delta_table.{module}.ROW_GROUP_ROWS", 200)
     monkeypatch.setattr("kraftlake.tables.catch_up.log_fold._PIECE_ROWS", 300)
     lake_of(tmp_path / "lake", commits=20)
-    told: list[int] = []
-    update_tables(tmp_path / "lake", HISTORY.tables, on_progress=lambda offset, _: told.append(offset))
-    assert len(told) > 5
-    assert told[-1] == LAST_OFFSET
+    offsets: list[int] = []
+    update_tables(tmp_path / "lake", HISTORY.tables, on_progress=lambda offset, _: offsets.append(offset))
+    assert len(offsets) > 5
+    assert offsets[-1] == LAST_OFFSET
 
 
 @pytest.mark.parametrize("when", ["begin", "open"])
@@ -159,10 +159,10 @@ def test_a_writer_that_is_behind_is_waited_for_before_its_table_covers_an_offset
     lake = tmp_path / "lake"
     lake_of(lake, commits=1)
     monkeypatch.setattr(table_run, "_PUBLISH_BYTES", 1)
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
-    def tell(offset: int, _: int) -> None:
-        told.append((offset, DeltaTable(lake / "late").to_pyarrow_table().num_rows))
+    def on_progress(offset: int, _: int) -> None:
+        progress.append((offset, DeltaTable(lake / "late").to_pyarrow_table().num_rows))
 
     go, wait = threading.Event(), LogFold.wait
 
@@ -171,7 +171,7 @@ def test_a_writer_that_is_behind_is_waited_for_before_its_table_covers_an_offset
         wait(fold)
 
     monkeypatch.setattr(LogFold, "wait", wait_at_last)
-    run_once(lake, LateRows(go), tell)
-    assert len(told) > 1
-    assert all(rows == offset + 1 for offset, rows in told)
-    assert told[-1][0] == LAST_OFFSET
+    run_once(lake, LateRows(go), on_progress)
+    assert len(progress) > 1
+    assert all(rows == offset + 1 for offset, rows in progress)
+    assert progress[-1][0] == LAST_OFFSET

@@ -62,9 +62,9 @@ def test_a_job_writes_its_tables_and_no_others(tmp_path: Path, expected: Tables,
 
 def test_a_run_writes_every_table_but_records_and_the_snapshots(tmp_path: Path, expected: Tables) -> None:
     lake_of(tmp_path / "lake", commits=2, last=LAST)
-    told: list[tuple[int, int]] = []
-    done = update_tables(tmp_path / "lake", on_progress=lambda *step: told.append(step))
-    assert told[-1] == (LAST, LAST + 1)
+    progress: list[tuple[int, int]] = []
+    done = update_tables(tmp_path / "lake", on_progress=lambda *step: progress.append(step))
+    assert progress[-1] == (LAST, LAST + 1)
     assert done.snapshots[-1] == LAST + 1
     assert {*done.rows} == {*ALL.tables}
     assert tables_of(tmp_path / "lake", ALL.tables) == {name: expected[name] for name in ALL.tables}
@@ -88,13 +88,13 @@ def test_tables_that_are_apart_go_on_each_at_its_own_offset(tmp_path: Path, expe
 def test_following_takes_in_what_is_appended_until_it_is_stopped(tmp_path: Path, expected: Tables) -> None:
     lake = tmp_path / "lake"
     log = lake_of(lake, commits=1, last=1000)
-    stop, told = threading.Event(), threading.Condition()
+    stop, updated = threading.Event(), threading.Condition()
     offsets: list[int] = []
 
     def on_update(done: RunResult) -> None:
-        with told:
+        with updated:
             offsets.append(done.offset)
-            told.notify_all()
+            updated.notify_all()
 
     results: list[RunResult] = []
     run = threading.Thread(
@@ -102,13 +102,13 @@ def test_following_takes_in_what_is_appended_until_it_is_stopped(tmp_path: Path,
     )
     run.start()
     for last in (2000, LAST):
-        with told:
-            assert told.wait_for(lambda due=log.end_offset - 1: offsets[-1:] == [due], timeout=120)
+        with updated:
+            assert updated.wait_for(lambda due=log.end_offset - 1: offsets[-1:] == [due], timeout=120)
         with pytest.raises(LakeError, match="another run writes events/"), hold_tables(lake, ["events"]):
             pass
         append_in(log, 3, batches_between(log.end_offset, last))
-    with told:
-        assert told.wait_for(lambda: offsets[-1:] == [LAST], timeout=120)
+    with updated:
+        assert updated.wait_for(lambda: offsets[-1:] == [LAST], timeout=120)
     stop.set()
     run.join(120)
     assert results[0].rows["events"] == len(expected["events"])

@@ -1,4 +1,4 @@
-"""The events of published changes told one by one, of objects alone: what the rows of `events/` are compared with."""
+"""The events of published changes, made one by one of objects alone: what the rows of `events/` are compared with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PartitionEvent(NamedTuple):
     words: str
 
 
-_TOLD = {
+_EVENTS = {
     "LEADER_MOVED": ("leader_moved", "leader", "is led by {after} instead of {before}"),
     "LEADER_LOST": ("leader_lost", "leader", "has no leader any more, it was {before}"),
     "LEADER_ELECTED": ("leader_elected", "leader", "is led by {after}, it had no leader"),
@@ -141,11 +141,11 @@ def leader_events(before: int, after: int) -> Iterator[PartitionEvent]:
     if before == after:
         return
     if after == NO_LEADER:
-        yield _told("LEADER_LOST", str(before), None)
+        yield _event("LEADER_LOST", str(before), None)
     elif before == NO_LEADER:
-        yield _told("LEADER_ELECTED", None, str(after))
+        yield _event("LEADER_ELECTED", None, str(after))
     else:
-        yield _told("LEADER_MOVED", str(before), str(after))
+        yield _event("LEADER_MOVED", str(before), str(after))
 
 
 def recovery_events(before: int, after: int) -> Iterator[PartitionEvent]:
@@ -154,7 +154,7 @@ def recovery_events(before: int, after: int) -> Iterator[PartitionEvent]:
         return
     begun = after == LeaderRecoveryState.RECOVERING
     names = (LeaderRecoveryState(before).name, LeaderRecoveryState(after).name)
-    yield _told("RECOVERY_BEGUN" if begun else "RECOVERY_DONE", *names)
+    yield _event("RECOVERY_BEGUN" if begun else "RECOVERY_DONE", *names)
 
 
 def isr_events(before: Collection[int], after: Collection[int]) -> Iterator[PartitionEvent]:
@@ -163,13 +163,13 @@ def isr_events(before: Collection[int], after: Collection[int]) -> Iterator[Part
     come = [broker for broker in after if broker not in before]
     if gone or come:
         kind = ("ISR_CHANGED" if come else "ISR_SHRANK") if gone else "ISR_EXPANDED"
-        yield _told(kind, _list(before), _list(after), gone=_words(gone), come=_words(come))
+        yield _event(kind, _list(before), _list(after), gone=_words(gone), come=_words(come))
 
 
 def elr_events(before: Collection[int], after: Collection[int]) -> Iterator[PartitionEvent]:
     """Which replicas are eligible to lead."""
     if set(before) != set(after):
-        yield _told("ELR_CHANGED", _list(before), _list(after))
+        yield _event("ELR_CHANGED", _list(before), _list(after))
 
 
 def replica_events(before: Hosts, after: Hosts) -> Iterator[PartitionEvent]:
@@ -177,20 +177,20 @@ def replica_events(before: Hosts, after: Hosts) -> Iterator[PartitionEvent]:
     moves = [(state.adding_replicas, state.removing_replicas) for state in (before, after)]
     was_moving, is_moving = (any(move) for move in moves)
     if is_moving and not was_moving:
-        yield _told("REASSIGNMENT_STARTED", _list(before.replicas), _list(after.arrive))
+        yield _event("REASSIGNMENT_STARTED", _list(before.replicas), _list(after.arrive))
     elif is_moving and moves[0] != moves[1]:
-        yield _told("REASSIGNMENT_CHANGED", _list(before.arrive), _list(after.arrive))
+        yield _event("REASSIGNMENT_CHANGED", _list(before.arrive), _list(after.arrive))
     elif was_moving and not is_moving:
         if set(after.replicas) == set(before.stay) != set(before.arrive):
-            yield _told("REASSIGNMENT_CANCELLED", _list(before.arrive), _list(after.replicas))
+            yield _event("REASSIGNMENT_CANCELLED", _list(before.arrive), _list(after.replicas))
         else:
-            yield _told("REASSIGNMENT_FINISHED", _list(before.stay), _list(after.replicas))
+            yield _event("REASSIGNMENT_FINISHED", _list(before.stay), _list(after.replicas))
     elif not is_moving and before.replicas != after.replicas:
-        yield _told("REPLICAS_CHANGED", _list(before.replicas), _list(after.replicas))
+        yield _event("REPLICAS_CHANGED", _list(before.replicas), _list(after.replicas))
 
 
-def _told(name: str, before: str | None, after: str | None, **lists: str) -> PartitionEvent:
-    kind, field, words = _TOLD[name]
+def _event(name: str, before: str | None, after: str | None, **lists: str) -> PartitionEvent:
+    kind, field, words = _EVENTS[name]
     return PartitionEvent(kind, field, before, after, words.format(before=before, after=after, **lists))
 
 

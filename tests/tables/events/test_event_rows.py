@@ -1,4 +1,4 @@
-"""Rows of events of partitions, made once for each distinct change, against those that objects tell one by one."""
+"""Rows of events of partitions, made once for each distinct change, against those made of objects one by one."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_rows_are_those_of_the_objects_with_single_events_among_them(
 
 @pytest.mark.parametrize("base", [0, 2, 3])
 @pytest.mark.parametrize("replicas", [(1, 2), (1, 2, 3, 4)])
-def test_equal_changes_of_partitions_are_told_once_wherever_their_lists_lie(
+def test_equal_changes_of_partitions_are_described_once_wherever_their_lists_lie(
     replicas: tuple[int, ...], base: int
 ) -> None:
     """Epochs tell no changes apart."""

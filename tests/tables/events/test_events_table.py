@@ -34,11 +34,11 @@ def test_the_events_of_partitions_are_what_a_diff_of_the_images_shows(
     sample: tuple[pa.Table, list[tuple[MetadataImage, MetadataImage]]],
 ) -> None:
     rows, changes = sample
-    told: dict[int, set[tuple[str, str, Any, Any]]] = {}
+    found: dict[int, set[tuple[str, str, Any, Any]]] = {}
     for row in rows.to_pylist():
         if row["field"] in ("leader", "isr", "elr") and row["partition"] is not None:
             key = (f"{row['topic']}-{row['partition']}", row["field"], row["before"], row["after"])
-            told.setdefault(row["offset"], set()).add(key)
+            found.setdefault(row["offset"], set()).add(key)
     for before, after in changes:
         expected = set()
         for entry in [entry for entry in diff_images(before, after).changes if entry.part == "partitions"]:
@@ -47,8 +47,8 @@ def test_the_events_of_partitions_are_what_a_diff_of_the_images_shows(
                     change.field in ("isr", "elr") and set(change.before) != set(change.after)
                 ):
                     expected.add((entry.key, change.field, _text(change.before), _text(change.after)))
-        assert told.pop(after.offset, set()) == expected
-    assert not told
+        assert found.pop(after.offset, set()) == expected
+    assert not found
 
 
 def _text(value: Any) -> str | None:

@@ -33,7 +33,7 @@ from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.events.reference import change_events
-from tests.tables.telling import (
+from tests.tables.logs_for_writers import (
     NEWER,
     REAL_LOGS,
     check_real_log,
@@ -70,22 +70,22 @@ class InMemory:
 
 
 def published(batches: Sequence[RecordBatch]) -> pa.Table:
-    """What the changes tell that a broker's loader publishes after each batch, by objects."""
+    """The rows of the changes that a broker's loader publishes after each batch, by objects."""
     changes = LogChanges(InMemory(batches))  # type: ignore[arg-type]
     control = [batch for batch in batches if batch.control]
     rows: list[tuple[Any, ...]] = [row for change in changes for row in change_events(change, control)]
     return table_of(rows, EVENTS.schema)
 
 
-def told(pieces: Iterable[Sequence[RecordBatch]]) -> pa.Table:
+def written(pieces: Iterable[Sequence[RecordBatch]]) -> pa.Table:
     """The rows that the writer makes of the log's rows, piece by piece."""
     return taken(EventsWriter(), pieces, EVENTS.schema)
 
 
 @few_examples
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
-def test_every_row_is_what_the_changes_of_a_brokers_loader_tell(log: list[RecordBatch], cuts: list[int]) -> None:
-    assert told(cut(log, cuts)).equals(published(log))
+def test_every_row_is_what_the_changes_of_a_brokers_loader_show(log: list[RecordBatch], cuts: list[int]) -> None:
+    assert written(cut(log, cuts)).equals(published(log))
 
 
 @few_examples
@@ -93,13 +93,13 @@ def test_every_row_is_what_the_changes_of_a_brokers_loader_tell(log: list[Record
 def test_rows_of_busy_topics_made_by_compiled_code_are_those_of_a_brokers_loader(
     log: list[RecordBatch], cuts: list[int]
 ) -> None:
-    assert told(cut(log, cuts)).equals(published(log))
+    assert written(cut(log, cuts)).equals(published(log))
 
 
 @pytest.mark.parametrize("sample", REAL_LOGS)
-def test_real_logs_tell_what_their_changes_tell(sample: str) -> None:
+def test_real_logs_have_the_rows_of_their_changes(sample: str) -> None:
     batches = real_log(sample)
-    check_real_log(batches, told, published(batches))
+    check_real_log(batches, written, published(batches))
 
 
 @pytest.mark.parametrize("factor", [2, 4])
@@ -108,7 +108,7 @@ def test_generated_logs_do_too(factor: int) -> None:
     batches = generated_log(factor)
     expected = published(batches)
     assert set(expected.column("kind").to_pylist()) >= KINDS
-    assert told(cut(batches, (3, 50, 200))).equals(expected)
+    assert written(cut(batches, (3, 50, 200))).equals(expected)
 
 
 def changed(number: int, **values: Any) -> r.PartitionChangeRecord:
@@ -136,8 +136,8 @@ def sentences(rows: pa.Table) -> list[tuple[int, str]]:
 
 
 def check_sentences(log: Sequence[RecordBatch], after: int, *expected: str) -> None:
-    """What is told of a log, and in these words behind an offset."""
-    rows = told([log])
+    """The rows of a log are as published, and have these sentences behind an offset."""
+    rows = written([log])
     assert rows.equals(published(log))
     assert [words for offset, words in sentences(rows) if offset > after] == [*expected]
 
@@ -176,7 +176,7 @@ def test_a_topic_that_grows_twice_says_how_many_it_had() -> None:
     )
 
 
-def test_reassignments_and_eligible_leaders_are_told_of_lists_that_no_row_has_room_for() -> None:
+def test_reassignments_and_eligible_leaders_are_described_with_lists_that_no_row_has_room_for() -> None:
     log = [
         data(0, topic(1), partition(1, replicas=(1, 2, 3))),
         data(2, changed(1, replicas=[1, 2, 3, 4], adding_replicas=[4], removing_replicas=[3])),
@@ -188,7 +188,7 @@ def test_reassignments_and_eligible_leaders_are_told_of_lists_that_no_row_has_ro
         data(8, changed(1, replicas=[5, 4, 1], isr=[], leader=-1), changed(1, leader_recovery_state=0)),
         newest(10, changed(1, leader=5, isr=[5], eligible_leader_replicas=[])),
     ]
-    rows = told([log])
+    rows = written([log])
     assert rows.equals(published(log))
     assert {"elr_changed", "leader_lost", "leader_elected", "recovery_state_changed", "replicas_changed"} <= {
         *rows.column("kind").to_pylist()
@@ -197,7 +197,7 @@ def test_reassignments_and_eligible_leaders_are_told_of_lists_that_no_row_has_ro
     assert moves == [f"reassignment_{done}" for done in ("started", "changed", "finished", "started", "cancelled")]
 
 
-def test_a_new_leader_of_the_quorum_is_told_of_first_and_in_no_batch_of_no_op_records() -> None:
+def test_a_new_leader_of_the_quorum_is_reported_first_and_in_no_batch_of_no_op_records() -> None:
     quiet = RecordBatch.of(4, 3, 1004, [ApiMessageAndVersion(r.NoOpRecord(), 0)])
     log = [
         leads(0, 1, 3000),
@@ -209,7 +209,7 @@ def test_a_new_leader_of_the_quorum_is_told_of_first_and_in_no_batch_of_no_op_re
         leads(7, 5, 3002),
     ]
     for cuts in ((), range(len(log))):
-        rows = told(cut(log, cuts))
+        rows = written(cut(log, cuts))
         assert rows.equals(published(log))
     assert [(offset, words) for offset, words in sentences(rows) if "quorum" in words or offset == 6] == [
         (0, "controller 3000 leads the quorum in epoch 1"),
@@ -226,7 +226,7 @@ def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch() -> None:
         leads(5, 2, 3001),
         data(6, changed(1, isr=(2,)), end(), changed(1, leader=3), epoch=2),
     ]
-    rows = told([log[:1], log[1:]])
+    rows = written([log[:1], log[1:]])
     assert rows.equals(published(log))
     assert set(rows.column("offset").to_pylist()) == {1, 8}
 
@@ -240,20 +240,20 @@ def test_an_odd_record_makes_its_whole_delta_go_by_objects() -> None:
         data(10, config("topic-1", "2"), changed(1, leader=2), topic(3, "föö"), partition(3)),
         data(14, changed(2, leader=1), config("föö", "2")),
     ]
-    assert told([log]).equals(published(log))
+    assert written([log]).equals(published(log))
 
 
 def test_a_record_that_contradicts_what_is_there_is_named() -> None:
     change = r.PartitionChangeRecord(partition_id=3, topic_id=uuid_of(1), leader=2)
     with pytest.raises(ReplayError, match=r"offset 2, PARTITION_CHANGE_RECORD: topic 'topic-1' has no partition 3"):
-        told([[data(0, topic(1), partition(1), change)]])
+        written([[data(0, topic(1), partition(1), change)]])
     with pytest.raises(ReplayError, match=r"offset 2, FENCE_BROKER_RECORD: broker 7 is not registered"):
-        told([[data(0, topic(1), partition(1), r.FenceBrokerRecord(id=7, epoch=1))]])
+        written([[data(0, topic(1), partition(1), r.FenceBrokerRecord(id=7, epoch=1))]])
 
 
 @pytest.mark.parametrize("record", NEWER)
 def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message) -> None:
-    check_refused_in_a_newer_version(record, published, lambda log: told([log]))
+    check_refused_in_a_newer_version(record, published, lambda log: written([log]))
 
 
 def test_an_acl_that_is_another_under_its_id_is_removed_and_added() -> None:
@@ -262,7 +262,7 @@ def test_an_acl_that_is_another_under_its_id_is_removed_and_added() -> None:
         permission_type=3,
     )  # fmt: skip
     other = attrs.evolve(acl, operation=4)
-    rows = told([[data(0, acl), data(1, r.RemoveAccessControlEntryRecord(id=uuid_of(1)), other)]])
+    rows = written([[data(0, acl), data(1, r.RemoveAccessControlEntryRecord(id=uuid_of(1)), other)]])
     assert [words for _, words in sentences(rows)][1:] == [
         "ACL removed: allow User:b read on topic a from *",
         "ACL added: allow User:b write on topic a from *",
@@ -291,4 +291,4 @@ def test_voters_come_change_and_go_and_count_as_of_the_next_delta() -> None:
         (6, "controller 3001 is no longer a voter of the quorum"),
     ]
     for pieces in (cut(log, range(len(log))), [log]):
-        assert sentences(told(pieces)) == expected
+        assert sentences(written(pieces)) == expected

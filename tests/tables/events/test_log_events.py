@@ -35,8 +35,8 @@ from tests.replay.made_logs import (
 )
 from tests.tables.events.reference import change_events
 from tests.tables.events.test_events_writer import InMemory, config, leads
+from tests.tables.logs_for_writers import table_of
 from tests.tables.sample_log import SAMPLES
-from tests.tables.telling import table_of
 
 SAMPLE = SAMPLES / "kafka-4.4" / "log" / "__cluster_metadata-0"
 
@@ -47,11 +47,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("kraftlake.replay.reading.chunks.BULK_FROM", request.param)
 
 
-Told = tuple[list[tuple[object, ...]], str | None, list[int]]
+Outcome = tuple[list[tuple[object, ...]], str | None, list[int]]
 """The rows, the fault at the end, and the offsets of what was skipped."""
 
 
-def told(reader: Any, first: int | None = None, last: int | None = None, *, lenient: bool = False) -> Told:
+def of_log_events(reader: Any, first: int | None = None, last: int | None = None, *, lenient: bool = False) -> Outcome:
     events = LogEvents(reader, first, last, lenient=lenient)
     rows: list[tuple[object, ...]] = []
     fault = None
@@ -63,8 +63,8 @@ def told(reader: Any, first: int | None = None, last: int | None = None, *, leni
     return rows, fault, [skipped.offset for skipped in events.skipped]
 
 
-def one_by_one(reader: Any, first: int | None = None, last: int | None = None, *, lenient: bool = False) -> Told:
-    """What the changes tell that a broker's loader publishes."""
+def one_by_one(reader: Any, first: int | None = None, last: int | None = None, *, lenient: bool = False) -> Outcome:
+    """The rows of the changes that a broker's loader publishes."""
     changes = LogChanges(reader, first, last, lenient=lenient)
     control: list[RecordBatch] = []
     with suppress(KraftlakeError):
@@ -83,7 +83,7 @@ def one_by_one(reader: Any, first: int | None = None, last: int | None = None, *
 @pytest.mark.parametrize(("first", "last"), [(None, None), (403, None), (404, 4000), (1000, 1001), (2784, 2787)])
 def test_a_range_of_a_real_log_has_the_rows_of_its_changes(first: int | None, last: int | None) -> None:
     reader = open_source(str(SAMPLE)).reader
-    assert told(reader, first, last) == one_by_one(reader, first, last)
+    assert of_log_events(reader, first, last) == one_by_one(reader, first, last)
 
 
 @given(log=metadata_logs(), at=st.integers(0, 60), size=st.integers(0, 60))
@@ -92,13 +92,13 @@ def test_any_range_of_any_log_does(log: list[RecordBatch], at: int, size: int) -
     end = log[-1].last_offset
     first, last = min(at, end), min(at + size, end)
     reader = InMemory(log)
-    assert told(reader, first or None, last) == one_by_one(reader, first or None, last)
+    assert of_log_events(reader, first or None, last) == one_by_one(reader, first or None, last)
 
 
 def test_the_load_of_the_snapshot_that_a_log_starts_with_has_no_events() -> None:
     reader = trimmed(small_log(), 8, 10)
     rows, fault, _ = one_by_one(reader)
-    assert told(reader) == (rows, fault, [])
+    assert of_log_events(reader) == (rows, fault, [])
     assert min(row[0] for row in rows) == 13
 
 
@@ -124,11 +124,11 @@ def odd_logs() -> Sequence[tuple[str, list[RecordBatch]]]:
 
 @pytest.mark.parametrize("lenient", [True, False])
 @pytest.mark.parametrize(("what", "log"), odd_logs())
-def test_what_is_odd_is_skipped_or_told_as_it_is_one_by_one(
+def test_what_is_odd_is_skipped_or_reported_as_it_is_one_by_one(
     tmp_path: Path, what: str, log: list[RecordBatch], lenient: bool
 ) -> None:
     reader = open_source(str(write_directory(tmp_path, log))).reader
     expected = one_by_one(reader, lenient=lenient)
-    assert told(reader, lenient=lenient) == expected
+    assert of_log_events(reader, lenient=lenient) == expected
     _, fault, skipped = expected
     assert fault or skipped, what

@@ -23,13 +23,13 @@ DIRECTORY = Uuid(b"d" * 16)
 @pytest.mark.parametrize(
     ("name", "broker"), [("1", 1), ("+1", 1), ("", None), ("--5", None), ("99999999999", None), ("x", None)]
 )
-def test_configs_of_any_broker_name_are_told_with_the_id_that_it_is_if_any(name: str, broker: int | None) -> None:
+def test_configs_of_any_broker_name_have_the_id_that_it_is_if_any(name: str, broker: int | None) -> None:
     delta = MetadataDelta(MetadataImage.EMPTY)
     delta.replay(ConfigRecord(resource_type=4, resource_name=name, name="log.cleaner.threads", value="2"))
     after = delta.apply(MetadataProvenance(offset=0, epoch=1))
     (event,) = non_topic_events([delta], after)
-    kind, _, _, _, _, told, *_ = event
-    assert (kind, told) == ("config_changed", broker)
+    kind, _, _, _, _, id_, *_ = event
+    assert (kind, id_) == ("config_changed", broker)
 
 
 def started(epoch: int) -> r.RegisterBrokerRecord:
@@ -43,8 +43,8 @@ def heartbeat(epoch: int, *cordoned: Uuid) -> r.BrokerRegistrationChangeRecord:
     return r.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, cordoned_log_dirs=cordoned)
 
 
-def test_cordoned_directories_are_told_where_there_are_others_not_where_none_are_reported() -> None:
-    image, told = MetadataImage.EMPTY, []
+def test_cordoned_directories_are_an_event_where_there_are_others_not_where_none_are_reported() -> None:
+    image, events = MetadataImage.EMPTY, []
     records = [
         started(1), heartbeat(1), started(2), heartbeat(2), heartbeat(2, DIRECTORY), heartbeat(2), started(3),
         heartbeat(3, DIRECTORY), started(4), heartbeat(4),
@@ -53,9 +53,9 @@ def test_cordoned_directories_are_told_where_there_are_others_not_where_none_are
         delta = MetadataDelta(image)
         delta.replay(record)
         image = delta.apply(MetadataProvenance(offset=offset, epoch=1))
-        told += [(offset, kind, field) for kind, _, _, _, _, _, field, *_ in non_topic_events([delta], image)]
+        events += [(offset, kind, field) for kind, _, _, _, _, _, field, *_ in non_topic_events([delta], image)]
     registered, changed = "broker_registered", "broker_changed"
-    assert told == [
+    assert events == [
         (0, registered, None), (2, registered, "incarnationId"), (4, changed, "cordonedDirectories"),
         (5, changed, "cordonedDirectories"), (6, registered, "incarnationId"), (7, changed, "cordonedDirectories"),
         (8, registered, "incarnationId"), (8, changed, "cordonedDirectories"),

@@ -53,7 +53,7 @@ def images(batches: Iterable[RecordBatch], start: MetadataImage = MetadataImage.
 
 
 class History:
-    """Tells rows with intervals from what is there after each offset."""
+    """Makes rows with intervals from what is there after each offset."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []

@@ -35,8 +35,8 @@ from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, begin, data, end, log_of, topic, uuid_of
 from tests.tables.history.reference import Row, all_small_rows, images, plain
+from tests.tables.logs_for_writers import HISTORIES_OF_REAL_LOGS
 from tests.tables.sample_log import SAMPLES
-from tests.tables.telling import HISTORIES_OF_REAL_LOGS
 
 
 def ended(log: Iterable[RecordBatch], states: Sequence[EntityHistory], start: MetadataImage) -> list[list[Any]]:
@@ -103,8 +103,8 @@ def test_a_value_that_is_set_again_is_the_same_state() -> None:
         return r.ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value=value)
 
     rows = history(CONFIGS, [retention("1")], [retention("1")], [retention("2")], [retention(None)], [retention("2")])
-    told = [(row["resource_type"], row["value"], row["valid_from_offset"], row["valid_to_offset"]) for row in rows]
-    assert told == [("BROKER", "1", 0, 2), ("BROKER", "2", 2, 3), ("BROKER", "2", 4, None)]
+    found = [(row["resource_type"], row["value"], row["valid_from_offset"], row["valid_to_offset"]) for row in rows]
+    assert found == [("BROKER", "1", 0, 2), ("BROKER", "2", 2, 3), ("BROKER", "2", 4, None)]
 
 
 def test_secrets_are_not_shown_but_their_change_is() -> None:
@@ -160,8 +160,8 @@ def test_quotas_have_their_entity_in_words_and_as_columns() -> None:
     rows = history(
         QUOTAS, [quota("alice", value=1.5)], [quota(None, value=2.0)], [quota("alice", value=1.5, remove=True)]
     )
-    told = [(row["entity"], row["user"], row["client_id"], row["value"], row["valid_to_offset"]) for row in rows]
-    assert told == [('{"user":"alice"}', "alice", None, 1.5, 2), ('{"user":null}', "<default>", None, 2.0, None)]
+    found = [(row["entity"], row["user"], row["client_id"], row["value"], row["valid_to_offset"]) for row in rows]
+    assert found == [('{"user":"alice"}', "alice", None, 1.5, 2), ('{"user":null}', "<default>", None, 2.0, None)]
 
 
 @pytest.mark.parametrize(

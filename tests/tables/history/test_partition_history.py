@@ -25,7 +25,7 @@ from tests.few_examples import few_examples
 from tests.metadata_logs import START_TIME, metadata_logs
 from tests.replay.made_logs import abort, begin, end, topic, uuid_of
 from tests.tables.history.reference import KEYS, Row, images, partition_rows, plain
-from tests.tables.telling import HISTORIES_OF_REAL_LOGS, cut, generated_log, real_log, take_into
+from tests.tables.logs_for_writers import HISTORIES_OF_REAL_LOGS, cut, generated_log, real_log, take_into
 
 KEY = KEYS["partition_history"]
 
@@ -75,7 +75,7 @@ def test_every_state_is_what_an_image_after_each_record_says(log: list[RecordBat
 
 @few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
-def test_columns_and_objects_tell_the_same_of_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
+def test_columns_and_objects_have_the_same_rows_for_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
     assert history(cut(log, cuts)) == history([log]) == partition_rows(log)
 
 
@@ -115,8 +115,8 @@ def test_a_transaction_takes_effect_at_its_end_and_an_aborted_one_never() -> Non
         [begin(), topic(2), partition(2), r.RemoveTopicRecord(topic_id=uuid_of(2)), end()],
     )
     rows = history([log])
-    told = [(row["topic"], row["partition"], row["leader"], row["leader_epoch"]) for row in rows]
-    assert told == [("topic-1", 0, 2, 1), ("topic-1", 1, 1, 0)]
+    leaders = [(row["topic"], row["partition"], row["leader"], row["leader_epoch"]) for row in rows]
+    assert leaders == [("topic-1", 0, 2, 1), ("topic-1", 1, 1, 0)]
     assert {(row["valid_from_offset"], row["valid_to_offset"]) for row in rows} == {(5, None)}
 
 
@@ -212,8 +212,8 @@ def test_a_row_ends_where_the_leaders_broker_gets_another_rack(cuts: Sequence[in
         [r.UnregisterBrokerRecord(broker_id=1, broker_epoch=6)],
     )
     rows = history(cut(log, cuts))
-    told = [(row["partition"], row["leader_rack"], row["valid_from_offset"], row["valid_to_offset"]) for row in rows]
-    assert told == [
+    racks = [(row["partition"], row["leader_rack"], row["valid_from_offset"], row["valid_to_offset"]) for row in rows]
+    assert racks == [
         (0, None, 1, 3),
         (0, "a", 3, 6),
         (0, "c", 6, 7),

@@ -42,8 +42,8 @@ def test_states_become_rows_in_the_order_of_their_begins_with_lists_from_whereve
     )
     (table,) = columns.tables([States(*(array[part] for array in states)) for part in (slice(1), slice(1, 3))])
     names = ("topic", "topic_id", "partition")
-    told = [tuple(row[name] for name in names) for row in table.to_pylist()]
-    assert told == [("foo", "id-foo", 4), ("bar", "id-bar", 1), ("bar", "id-bar", 0)]
+    keys = [tuple(row[name] for name in names) for row in table.to_pylist()]
+    assert keys == [("foo", "id-foo", 4), ("bar", "id-bar", 1), ("bar", "id-bar", 0)]
     assert table["leader_rack"].to_pylist() == [None, "a", "b"]
     assert len(table["topic"].chunk(0).dictionary) == 2, "strings that no row has are not written"
     lists = {

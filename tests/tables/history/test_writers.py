@@ -283,7 +283,7 @@ def test_the_job_writes_them_by_a_stream_whatever_its_micro_batches(
     assert rows.schema["valid_to"].dataType.simpleString() == "timestamp"
 
 
-def test_a_run_tells_how_many_states_ended_and_how_many_are_still_so(tmp_path: Path) -> None:
+def test_a_run_reports_how_many_states_ended_and_how_many_are_still_so(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     whole = batches_between(0, LAST_OFFSET)
     log = MetadataLog.create(lake)

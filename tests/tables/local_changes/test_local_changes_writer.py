@@ -30,7 +30,7 @@ from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.local_changes.reference import Row, local_change_rows
-from tests.tables.telling import (
+from tests.tables.logs_for_writers import (
     NEWER,
     REAL_LOGS,
     check_real_log,
@@ -44,7 +44,7 @@ from tests.tables.telling import (
 
 
 def published(batches: Iterable[RecordBatch]) -> pa.Table:
-    """What the deltas tell that are published after each batch, by objects."""
+    """The rows of the deltas that are published after each batch, by objects."""
     rows: list[Row] = []
 
     def publish(delta: MetadataDelta, _: MetadataImage, manifest: LogDeltaManifest) -> None:
@@ -60,26 +60,26 @@ def published(batches: Iterable[RecordBatch]) -> pa.Table:
     return table_of(rows, SCHEMA)
 
 
-def told(pieces: Iterable[Sequence[RecordBatch]]) -> pa.Table:
+def written(pieces: Iterable[Sequence[RecordBatch]]) -> pa.Table:
     """What the writer makes of the log's rows, by batches taken so many at a time."""
     return taken(LocalChangesWriter(), pieces, SCHEMA)
 
 
 @few_examples
 @given(log=metadata_logs(), cuts=st.lists(st.integers(0, 20), max_size=4))
-def test_every_row_is_what_the_delta_of_a_brokers_loader_tells(log: list[RecordBatch], cuts: list[int]) -> None:
-    assert told(cut(log, cuts)).equals(published(log))
+def test_every_row_is_what_the_delta_of_a_brokers_loader_shows(log: list[RecordBatch], cuts: list[int]) -> None:
+    assert written(cut(log, cuts)).equals(published(log))
 
 
 @few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=80), cuts=st.lists(st.integers(0, 40), max_size=4))
-def test_columns_tell_the_same_of_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
-    assert told(cut(log, cuts)).equals(published(log))
+def test_columns_have_the_same_rows_for_busy_topics(log: list[RecordBatch], cuts: list[int]) -> None:
+    assert written(cut(log, cuts)).equals(published(log))
 
 
 @few_examples
 @given(log=metadata_logs(topics_only=True, max_steps=60), at=st.integers(0, 30))
-def test_an_image_is_told_whole_as_the_delta_from_the_empty_one(log: list[RecordBatch], at: int) -> None:
+def test_an_image_is_written_whole_as_the_delta_from_the_empty_one(log: list[RecordBatch], at: int) -> None:
     loader = MetadataBatchLoader()
     for batch in log[:at]:
         loader.load_batch(batch)
@@ -90,16 +90,16 @@ def test_an_image_is_told_whole_as_the_delta_from_the_empty_one(log: list[Record
 
 
 @pytest.mark.parametrize("sample", REAL_LOGS)
-def test_real_logs_tell_what_their_deltas_tell(sample: str) -> None:
+def test_real_logs_have_the_rows_of_their_deltas(sample: str) -> None:
     batches = real_log(sample)
-    check_real_log(batches, told, published(batches))
+    check_real_log(batches, written, published(batches))
 
 
 def test_generated_logs_do_too() -> None:
     batches = generated_log(4)
     expected = published(batches)
     assert set(expected.column("change").to_pylist()) >= {"delete", "follower", "leader", "leader_elected"}
-    assert told(cut(batches, (3, 50, 200))).equals(expected)
+    assert written(cut(batches, (3, 50, 200))).equals(expected)
 
 
 def test_a_topic_that_is_deleted_and_created_again_in_one_delta_is_deleted_first() -> None:
@@ -107,7 +107,7 @@ def test_a_topic_that_is_deleted_and_created_again_in_one_delta_is_deleted_first
         data(0, topic(1, "again"), partition(1)),
         data(2, r.RemoveTopicRecord(topic_id=uuid_of(1)), topic(2, "again"), partition(2)),
     ]
-    rows = told([log])
+    rows = written([log])
     assert rows.equals(published(log))
     second = [row for row in rows.to_pylist() if row["offset"] == 4 and row["broker"] == 1]
     assert [(row["change"], row["topic_id"]) for row in second] == [
@@ -122,7 +122,7 @@ def test_brokers_whose_ids_lie_far_apart_are_in_their_order() -> None:
         data(0, topic(1, "b"), partition(1, replicas=far, leader=7), topic(2, "a"), partition(2, replicas=far[:2])),
         data(4, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), replicas=(7, 3), isr=(7,))),
     ]
-    rows = told([log])
+    rows = written([log])
     assert rows.equals(published(log))
     assert rows.column("broker").to_pylist() == [0, 7, 7, *far[2:3], *far[:1] * 2, 0, 3, 7, *far[2:3], *far[:1]]
 
@@ -144,7 +144,7 @@ def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch() -> None:
         data(0, topic(1), partition(1), begin(), change),
         data(4, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), isr=(2,)), end(), change),
     ]
-    rows = told([log[:1], log[1:]])
+    rows = written([log[:1], log[1:]])
     assert rows.equals(published(log))
     assert set(rows.column("offset").to_pylist()) == {1, 6}
 
@@ -152,18 +152,18 @@ def test_a_delta_ends_before_a_transaction_that_begins_in_mid_batch() -> None:
 def test_a_record_that_contradicts_what_is_there_is_named() -> None:
     change = r.PartitionChangeRecord(partition_id=3, topic_id=uuid_of(1), leader=2)
     with pytest.raises(ReplayError, match=r"offset 2, PARTITION_CHANGE_RECORD: topic 'topic-1' has no partition 3"):
-        told([[data(0, topic(1), partition(1), change)]])
+        written([[data(0, topic(1), partition(1), change)]])
 
 
 @pytest.mark.parametrize("record", NEWER)
 def test_a_version_that_nobody_knows_is_refused_as_by_a_loader(record: Message) -> None:
-    check_refused_in_a_newer_version(record, published, lambda log: told([log]))
+    check_refused_in_a_newer_version(record, published, lambda log: written([log]))
 
 
-def test_lists_that_are_longer_than_any_of_kafkas_are_told_too() -> None:
+def test_lists_that_are_longer_than_any_of_kafkas_are_written_too() -> None:
     wide = tuple(range(1, 1100))
     log = [
         data(0, topic(1), partition(1, replicas=wide)),
         data(2, r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), replicas=wide[:7], isr=wide[:5])),
     ]
-    assert told([log]).equals(published(log))
+    assert written([log]).equals(published(log))

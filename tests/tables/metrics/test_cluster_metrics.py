@@ -37,8 +37,8 @@ from tests.generate.made_up import MadeUp
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import data, metadata_version, partition, topic, uuid_of
 from tests.tables.folding import fold_into
+from tests.tables.logs_for_writers import NEWER, check_refused_in_a_newer_version, cut, taken
 from tests.tables.sample_log import LAST_OFFSET, batches_between, lake_of
-from tests.tables.telling import NEWER, check_refused_in_a_newer_version, cut, taken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,7 +131,7 @@ def test_busy_topics_are_counted_alike_in_columns(log: list[RecordBatch], cuts: 
 def test_generated_and_real_logs_are_counted_alike() -> None:
     made = MadeUp(Plan(brokers=7, racks=3, topics=30, partitions=5, seed=5))
     for episode in EPISODES.values():
-        made.tell(episode)
+        made.play(episode)
     for log in (made.batches, batches_between(0, LAST_OFFSET)):
         assert written(cut(log, (3, 50, 200))) == counted(log)
 

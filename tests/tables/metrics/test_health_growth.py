@@ -15,9 +15,9 @@ from kraftlake.records.serde import ApiMessageAndVersion
 from tests.few_examples import few_examples
 from tests.health_changes import CHANGES, HERE, change, config, fence, lose, made
 from tests.replay.made_logs import metadata_version, partition, topic
+from tests.tables.logs_for_writers import cut
 from tests.tables.metrics.test_cluster_metrics import counted, written
 from tests.tables.shards.one_process import by_shards, in_process
-from tests.tables.telling import cut
 
 DELTAS = st.lists(st.lists(CHANGES, min_size=1, max_size=3), max_size=12)
 

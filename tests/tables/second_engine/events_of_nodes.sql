@@ -67,7 +67,7 @@ fields AS (
             field = 'cordonedDirectories' AND coalesce(before[field], '[]') = '[]' AND coalesce(after[field], '[]') = '[]'
         )
 ),
-told AS (
+changed AS (
     SELECT
         *,
         CASE
@@ -89,7 +89,7 @@ SELECT
     "offset", kind, node || ' ' || key AS subject, NULL AS topic, NULL AS topic_id, NULL::INT AS partition,
     CASE WHEN node = 'broker' THEN key END AS broker, field, was AS before, now AS after, sentence
 FROM (
-    SELECT "offset", node, key, kind, field, was, now, sentence FROM told
+    SELECT "offset", node, key, kind, field, was, now, sentence FROM changed
     UNION ALL
     SELECT "offset", node, key, kind, field, whole_json(before), whole_json(after), sentence FROM whole
 );

@@ -22,8 +22,8 @@ from tests.few_examples import few_examples
 from tests.metadata_logs import metadata_logs
 from tests.replay.made_logs import UNDECODABLE, UNKNOWN, begin, data, end, metadata_version, partition, topic, uuid_of
 from tests.tables.folding import fold_into
+from tests.tables.logs_for_writers import cut, generated_log, real_log
 from tests.tables.shards.one_process import by_shards, in_process
-from tests.tables.telling import cut, generated_log, real_log
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 
@@ -59,7 +59,7 @@ def test_states_go_through_files(log: list[RecordBatch], cuts: list[int]) -> Non
         assert by_shards(cut(log, cuts), 2, stored=stored, check=check) == in_process(log)
 
 
-def test_a_log_in_which_everything_happens_is_told_as_by_one_process() -> None:
+def test_a_log_in_which_everything_happens_has_the_rows_of_one_process() -> None:
     sample = ((real_log("kafka-4.4"), 2),) if LONG else ()  # Spark makes its tables in the quick run, in any steps
     for log, shards in ((generated_log(3), 3), *sample):
         rows = in_process(log)

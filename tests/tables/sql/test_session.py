@@ -105,7 +105,7 @@ def test_nulls_are_ordered_as_in_spark() -> None:
     assert rows("SELECT a FROM t ORDER BY a DESC") == [(3,), (1,), (None,)]
 
 
-def test_a_mistake_is_told_in_one_sentence() -> None:
+def test_a_mistake_is_reported_in_one_sentence() -> None:
     assert refusal("SELECT b FROM t").startswith(
         'DuckDB refuses the question: Binder Error: Referenced column "b" not found in FROM clause!'
     )

@@ -56,13 +56,13 @@ class LakeChange:
         """The controller's answer to a request."""
         return self.controller.run(lambda state: request(state, *words, **named))
 
-    def result(self, name: str, error: ApiError | None = None, /, **told: Any) -> None:
+    def result(self, name: str, error: ApiError | None = None, /, **details: Any) -> None:
         """Add the result for one thing; no error is success."""
         from kraftlake.controller.errors import ApiError
 
-        self._results.append((name, error or ApiError.NONE, told))
+        self._results.append((name, error or ApiError.NONE, details))
 
-    def tell(self) -> None:
+    def show_results(self) -> None:
         """Show all results; exits with 1 if any is an error."""
         terminal = self.call.terminal
         if "controller" in vars(self):
@@ -75,9 +75,9 @@ class LakeChange:
         if not self.call.answered(form, results_of):
             if not self._results:
                 terminal.line("nothing to do")
-            done = [(name, told) for name, error, told in self._results if not error.is_failure]
-            for name, told in done:
-                terminal.line(*_as_line(name, told))
+            done = [(name, details) for name, error, details in self._results if not error.is_failure]
+            for name, details in done:
+                terminal.line(*_as_line(name, details))
             if done:
                 terminal.line((f"in the lake {self._lake} alone: no live cluster is changed", Style.QUIET))
         failed = [(name, error) for name, error, _ in self._results if error.is_failure]
@@ -88,14 +88,14 @@ class LakeChange:
             click.get_current_context().exit(1)
 
 
-def _as_json(name: str, error: ApiError, told: Mapping[str, Any]) -> dict[str, Any]:
+def _as_json(name: str, error: ApiError, details: Mapping[str, Any]) -> dict[str, Any]:
     if error.is_failure:
         return {"name": name, "error": error.error.name, "code": int(error.error), "message": error.message}
-    return {"name": name, "error": None, **told}
+    return {"name": name, "error": None, **details}
 
 
-def _as_line(name: str, told: Mapping[str, Any]) -> list[Piece]:
-    said = ", ".join(f"{key} {_plain(value)}" for key, value in told.items()) or "done"
+def _as_line(name: str, details: Mapping[str, Any]) -> list[Piece]:
+    said = ", ".join(f"{key} {_plain(value)}" for key, value in details.items()) or "done"
     return [(name or _NO_NAME, Style.NAME), f"  {said}"]
 
 
@@ -136,7 +136,7 @@ def changing(group: Group, question: str, name: str = "") -> Callable[[Callable[
                     f"the rest of this command is not in its log. Look at `kraftlake log {lake}`, and run the command "
                     "again."
                 ) from fault
-            change.tell()
+            change.show_results()
 
         made = command(question, name=name, source=False)(run)
         made.help = f"{made.help}\n\n{LAKE_ALONE}"

@@ -183,16 +183,16 @@ def reassign(change: LakeChange, *, partition: tuple[str, int], replicas: tuple[
         raise click.UsageError("Give either --replicas or --cancel.")
     name, number = partition
     answers = change.run(alter_partition_reassignments, [(partition, replicas)])
-    told = {}
+    assignment = {}
     topic = change.controller.image.topics.get_topic(name)
     if topic is not None and number in topic.partitions:
         after = topic.partitions[number]
-        told = {
+        assignment = {
             "replicas": list(after.replicas),
             "adding": list(after.adding_replicas),
             "removing": list(after.removing_replicas),
         }
-    change.result(f"{name}-{number}", answers[partition], **told)
+    change.result(f"{name}-{number}", answers[partition], **assignment)
 
 
 @changing(topics, "Delete a topic.")

@@ -26,7 +26,7 @@ class StabilityBars {
     const words = `${grouped(total)}, ${grouped(orderly)} orderly` + (unusual ? `; unusual in ${grouped(unusual)}` : "");
     kind.canvas.setAttribute("role", "img");
     kind.canvas.setAttribute("aria-label", `${kind.kind} by ${length}: ${words}`);
-    kind.canvas.addEventListener("mousemove", (event) => (kind.canvas.title = this._told(kind, this._spanAt(event))));
+    kind.canvas.addEventListener("mousemove", (event) => (kind.canvas.title = this._tooltip(kind, this._spanAt(event))));
     kind.canvas.addEventListener("click", (event) => this._goTo(this._spanAt(event)));
     const head = element("div", "bars", null, element("strong", "", kind.kind),
       element("span", unusual ? "bad" : "", words));
@@ -42,7 +42,7 @@ class StabilityBars {
     return Math.max(0, Math.min(this.of.count - 1, Math.floor(((event.clientX - left) / width) * this.of.count)));
   }
 
-  _told(kind, number) {
+  _tooltip(kind, number) {
     const time = this.of.first + number * this.of.size, span = kind.spans.find(([one]) => one === number);
     const [, count, orderly] = span ?? [0, 0, 0], level = kind.level === null ? "" : `, level ${kind.level.toFixed(1)}`;
     return `${dateOf(time)} ${timeOf(time, false)}: ${grouped(count)}, ${grouped(orderly)} orderly${level}`;

@@ -120,7 +120,7 @@ class DiskPartitionLog(PartitionLog):
                 latest = self._epochs.latest
                 if epoch >= 0 and (not deleted or latest is None or epoch > latest):
                     self._epochs.correct(epoch, first, last)
-        for batch in run.telling:
+        for batch in run.effective_batches:
             self.producers.replay([batch])
             for ended in self._transactions.append([batch]):
                 segment.note_aborted(ended)
@@ -143,8 +143,8 @@ class DiskPartitionLog(PartitionLog):
             self._check_size(run)
         info: LogAppendInfo | None = None
         for part in self._parts(run, origin):
-            told = super()._append(part, origin)
-            info = told if info is None else info.with_more(told)
+            appended = super()._append(part, origin)
+            info = appended if info is None else info.with_more(appended)
         assert info is not None
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()

@@ -42,7 +42,7 @@ class ForwardingManager:
             request.fail(ErrorCode.REQUEST_TIMED_OUT)
             return
 
-        def tell(answer: Any | None) -> None:
+        def respond(answer: Any | None) -> None:
             if answer is None:
                 request.fail(ErrorCode.REQUEST_TIMED_OUT)
             elif answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
@@ -55,7 +55,7 @@ class ForwardingManager:
 
         def answered(answer: Any | None) -> None:
             try:
-                tell(answer)
+                respond(answer)
             except Exception:
                 fail_after_fault(request)
                 raise

@@ -111,7 +111,7 @@ class ProduceHandler:
                 throttle.produced(size)
             if body.acks == 0:
                 if failed or None in names or any(one.error for one in answers.values()):
-                    request.close()  # the only way to tell the client, which refreshes its metadata then
+                    request.close()  # the only way to inform the client, which refreshes its metadata then
                 else:
                     request.answer_nothing()
                 return

@@ -103,8 +103,10 @@ def _check_repeated(log: DiskPartitionLog, memory: MemoryPartitionLog, producer:
     state = memory.producers.get(producer)
     known = () if state is None or producer < 0 else {one.first_offset for one in state.batches}
     for repeated in [one for one in log.batches if one.base_offset in known]:
-        told = log.append_as_leader(repeated.data, repeated.leader_epoch)
-        assert (told.first_offset, told.size_in_bytes) == (repeated.base_offset, 0), f"{log.topic_partition}: {told}"
+        appended = log.append_as_leader(repeated.data, repeated.leader_epoch)
+        assert (appended.first_offset, appended.size_in_bytes) == (repeated.base_offset, 0), (
+            f"{log.topic_partition}: {appended}"
+        )
 
 
 def _replayed(log: DiskPartitionLog, config: LogConfig) -> MemoryPartitionLog:

@@ -62,9 +62,9 @@ class RecordedCluster:
 def recorded_cluster(folder: Path) -> Iterator[RecordedCluster]:
     """The cluster after the session."""
     log = folder / "log.jsonl"
-    with log.open("w") as told:
+    with log.open("w") as stderr:
         command = [sys.executable, "-m", __name__, str(folder)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told, text=True)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
         assert process.stdin is not None
         assert process.stdout is not None
         try:

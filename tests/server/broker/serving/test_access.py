@@ -68,17 +68,17 @@ def asked(
     forward: Any = passed.append
     tokens, access = TokenForwarding(context(), forward), AccessHandlers(context(), key)
     assert "a key" not in repr(access)
-    told: list[str] = []
+    logged: list[str] = []
     answers: list[bytes | None] = []
     handlers = {
         "create_delegation_token": tokens.create, "describe_delegation_token": access.tokens,
     }  # fmt: skip
     dispatcher = Dispatcher(
-        {name: Handler(begin=begin) for name, begin in handlers.items()}, tell=lambda event, _: told.append(event)
+        {name: Handler(begin=begin) for name, begin in handlers.items()}, on_fault=lambda event, _: logged.append(event)
     )
     frame = frame_of(request_type(api, version)(**values))
     dispatcher.handle(frame, peer, answers.append)
-    assert not told
+    assert not logged
     assert len(answers) + len(passed) == 1
     return response_in(frame, answers[0] or b"") if answers else None
 

@@ -50,7 +50,7 @@ def refusal(
     made = Node(ConfigChangesHandler(Context(), CONFIG, forwarding), api=api, versions=range(version, version + 1))
     frame = frame_of(kind(resources=(resource,), validate_only=False))
     made.ask(frame)
-    assert made.told == []
+    assert made.logged == []
     assert len(passed) + len(made.answers) == 1
     return None if passed else response_in(frame, made.answers[0] or b"").responses[0]
 

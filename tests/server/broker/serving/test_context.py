@@ -95,7 +95,7 @@ def test_a_produce_that_wants_no_answer_ends_its_connection_with_a_fault() -> No
     assert made.answers == [None]
 
 
-def test_a_connection_ends_where_not_even_a_fault_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_ends_where_not_even_a_fault_can_be_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise RuntimeError("no answer can be made")
 

@@ -85,10 +85,10 @@ def test_a_request_that_does_not_fit_into_an_envelope_is_refused() -> None:
     frame = frame_of(LONG) + b"\0" * LONGEST_FORWARDED
     answers: list[bytes | None] = []
     api = Handler(begin=forwarding)
-    Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
-    (told,) = answers
-    assert told is not None
-    assert {one.error_code for one in response_in(frame, told).topics} == {ErrorCode.INVALID_REQUEST}
+    Dispatcher({"create_topics": api}, on_fault=lambda *_: None).handle(frame, PEER, answers.append)
+    (response,) = answers
+    assert response is not None
+    assert {one.error_code for one in response_in(frame, response).topics} == {ErrorCode.INVALID_REQUEST}
     assert asked == []
 
 
@@ -104,15 +104,15 @@ def envelope(error: ErrorCode, data: bytes | None = None) -> Any:
         (envelope(ErrorCode.NONE), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_what_no_controller_answers_is_told_and_the_connection_lives_on(answer: Any, error: ErrorCode) -> None:
+def test_what_no_controller_answers_is_an_error_and_the_connection_lives_on(answer: Any, error: ErrorCode) -> None:
     forwarding = ForwardingManager(lambda _name, _versions, _make, answered: answered(answer))
     answers: list[bytes | None] = []
     api = Handler(begin=forwarding)
     frame = frame_of(LONG)
-    Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
-    (told,) = answers
-    assert told is not None
-    assert {one.error_code for one in response_in(frame, told).topics} == {error}
+    Dispatcher({"create_topics": api}, on_fault=lambda *_: None).handle(frame, PEER, answers.append)
+    (response,) = answers
+    assert response is not None
+    assert {one.error_code for one in response_in(frame, response).topics} == {error}
 
 
 def test_a_controller_without_the_version_ends_the_connection_so_that_the_client_asks_for_versions() -> None:
@@ -120,12 +120,12 @@ def test_a_controller_without_the_version_ends_the_connection_so_that_the_client
     forwarding = ForwardingManager(lambda _name, _versions, _make, answered: answered(unsupported))
     answers: list[bytes | None] = []
     api = Handler(begin=forwarding)
-    Dispatcher({"create_topics": api}, tell=lambda *_: None).handle(frame_of(LONG), PEER, answers.append)
+    Dispatcher({"create_topics": api}, on_fault=lambda *_: None).handle(frame_of(LONG), PEER, answers.append)
     assert answers == [None]
 
 
-def told_of_changes(answer: Any) -> Any:
-    """What is told of changes of a topic's configs, and of another broker's; `answer` is the controller's."""
+def response_to_changes(answer: Any) -> Any:
+    """The response to changes of a topic's configs, and of another broker's; `answer` is the controller's."""
     listener = ListenerAddress(name="PLAINTEXT", host="127.0.0.1", port=9092)
     config = BrokerConfig(broker_id=1, lake="lake", log_dirs=("logs",), listener=listener)
 
@@ -145,21 +145,21 @@ def told_of_changes(answer: Any) -> Any:
     frame = request_frame_of(kind(resources=resources, validate_only=False))
     answers: list[bytes | None] = []
     api = Handler(versions=range(2), begin=ConfigChangesHandler(Context(), config, ForwardingManager(ask)))
-    Dispatcher({"incremental_alter_configs": api}, tell=lambda *_: None).handle(frame, PEER, answers.append)
-    told = answers[0]
-    return told if told is None else response_in(frame, told)
+    Dispatcher({"incremental_alter_configs": api}, on_fault=lambda *_: None).handle(frame, PEER, answers.append)
+    response = answers[0]
+    return response if response is None else response_in(frame, response)
 
 
-def test_what_a_broker_refuses_itself_is_told_although_no_controller_answers() -> None:
-    assert {int(one.resource_type): one.error_code for one in told_of_changes(None).responses} == {
+def test_what_a_broker_refuses_itself_is_answered_although_no_controller_answers() -> None:
+    assert {int(one.resource_type): one.error_code for one in response_to_changes(None).responses} == {
         ConfigType.TOPIC: ErrorCode.REQUEST_TIMED_OUT,
         ConfigType.BROKER: ErrorCode.INVALID_REQUEST,
     }
 
 
 def test_an_answer_of_a_controller_that_can_not_be_read_is_an_error_and_no_silence() -> None:
-    told = told_of_changes(envelope(ErrorCode.NONE, b"\0\0\0\7 no answer"))
-    assert {int(one.resource_type): one.error_code for one in told.responses} == {
+    response = response_to_changes(envelope(ErrorCode.NONE, b"\0\0\0\7 no answer"))
+    assert {int(one.resource_type): one.error_code for one in response.responses} == {
         ConfigType.TOPIC: ErrorCode.UNKNOWN_SERVER_ERROR,
         ConfigType.BROKER: ErrorCode.INVALID_REQUEST,
     }

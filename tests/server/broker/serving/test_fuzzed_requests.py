@@ -91,10 +91,10 @@ def frames(draw: st.DrawFn, names: tuple[str, ...]) -> bytes:
 
 def handled(server: Any, frame: bytes) -> None:
     """Give a frame to a node's dispatcher, which must have no fault of its own with it."""
-    dispatcher, told = server.dispatcher, []
-    dispatcher._tell = lambda event, fault: told.append((event, repr(fault)))
+    dispatcher, logged = server.dispatcher, []
+    dispatcher._on_fault = lambda event, fault: logged.append((event, repr(fault)))
     size = peak_memory(lambda: dispatcher.handle(frame, PEER, lambda _: None))
-    assert [one for one in told if one[0] == "request_failed"] == []
+    assert [one for one in logged if one[0] == "request_failed"] == []
     assert size < MOST_BYTES
 
 

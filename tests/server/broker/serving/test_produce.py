@@ -42,7 +42,7 @@ def node(append_records: Any) -> Node:
 
 @pytest.mark.parametrize("version", NAMED)
 @pytest.mark.parametrize("ms", [-(2**63), -1, 0, 1_700_000_000_123, 2**53 + 1, 2**63 - 1])
-def test_any_time_of_a_batch_that_was_appended_before_is_told(version: int, ms: int) -> None:
+def test_any_time_of_a_batch_that_was_appended_before_is_answered(version: int, ms: int) -> None:
     def append(entries: Any, *, on_answer: Any, **_: Any) -> None:
         on_answer(dict.fromkeys(entries, ProduceAnswer(base_offset=7, log_append_time=ms)))
 
@@ -51,4 +51,4 @@ def test_any_time_of_a_batch_that_was_appended_before_is_told(version: int, ms: 
     (answer,) = made.answers
     assert answer is not None
     assert (7).to_bytes(8, "big") + ms.to_bytes(8, "big", signed=True) in answer
-    assert made.told == []
+    assert made.logged == []

@@ -14,7 +14,7 @@ Take = Callable[[tuple[int, int] | None], None]
 
 
 class Controller:
-    """Allocates blocks of 1,000 ids when told to."""
+    """Allocates blocks of 1,000 ids when it is to answer."""
 
     def __init__(self) -> None:
         self.asked: list[Take] = []

@@ -102,11 +102,11 @@ def test_requests_that_wait_hold_neither_records_nor_frames(cluster: LakeCluster
         assert dispatcher.held.total < 100_000
         assert held < LITTLE
         go.set()
-        told = [answers.get(timeout=PATIENCE) for _ in range(2 * REQUESTS)]
+        received = [answers.get(timeout=PATIENCE) for _ in range(2 * REQUESTS)]
     finally:
         go.set()
         tracemalloc.stop()
-    assert all(told)
+    assert all(received)
     cluster.wait_for(lambda: dispatcher.held.total < 10_000, "what they held to be given back")
 
 

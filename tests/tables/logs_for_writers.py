@@ -24,7 +24,7 @@ from tests.generate.made_up import MadeUp
 from tests.replay.made_logs import begin, data, end, partition, topic, uuid_of
 from tests.tables.sample_log import SAMPLES
 
-Tell = Callable[[list[Sequence[RecordBatch]]], pa.Table]
+MakeRows = Callable[[list[Sequence[RecordBatch]]], pa.Table]
 """What makes rows of a log, by batches taken so many at a time."""
 
 REAL_LOGS = ("kafka-4.4", "crash-torn")
@@ -55,7 +55,7 @@ def generated_log(factor: int) -> list[RecordBatch]:
     """One in which everything happens that can, of partitions with so many replicas."""
     made = MadeUp(Plan(topics=7, partitions=5, replication_factor=factor, seed=3))
     for episode in EPISODES.values():
-        made.tell(episode)
+        made.play(episode)
     return made.batches
 
 
@@ -88,16 +88,16 @@ NEWER = [
 
 
 def check_refused_in_a_newer_version(
-    record: Message, by_loader: Callable[[list[RecordBatch]], Any], told: Callable[[list[RecordBatch]], Any]
+    record: Message, by_loader: Callable[[list[RecordBatch]], Any], by_writer: Callable[[list[RecordBatch]], Any]
 ) -> None:
     """A record in a version that this release lacks is refused with its offset, in the words of a loader."""
     (value,) = data(0, record).values
     after = r.PartitionChangeRecord(partition_id=0, topic_id=uuid_of(1), leader=2)
     log = [data(0, topic(1), partition(1)), data(2, value[:2] + b"\x09" + value[3:]), data(3, after)]
     faults = []
-    for tell in (by_loader, told):
+    for read in (by_loader, by_writer):
         with pytest.raises(UnknownRecordError, match="in version 9 is not known to this release") as fault:
-            tell(log)
+            read(log)
         faults.append((str(fault.value), fault.value.offset))
     assert faults[0] == faults[1]
     assert faults[0][1] == 2
@@ -109,8 +109,8 @@ def table_of(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def check_real_log(batches: list[RecordBatch], tell: Tell, expected: pa.Table) -> None:
-    """Whole and in many pieces it is told as it should be."""
+def check_real_log(batches: list[RecordBatch], make_rows: MakeRows, expected: pa.Table) -> None:
+    """Whole and in many pieces it gives the expected rows."""
     assert expected.num_rows > 10
-    assert tell([batches]).equals(expected)
-    assert tell(cut(batches, range(0, len(batches), 97))).equals(expected)
+    assert make_rows([batches]).equals(expected)
+    assert make_rows(cut(batches, range(0, len(batches), 97))).equals(expected)

@@ -101,8 +101,6 @@ class VirtualListener:
 
     def arrive(self, connection: VirtualConnection, number: int, frame: bytes) -> None:
         """Take a frame, also of a client that has closed the connection since; outside of all tasks."""
-        if connection.is_reset:
-            self.network.late_ns = self.network.scheduler.now_ns
         if self._closed or not self.process.alive:
             if not self.process.extra.get("power_is_cut"):
                 connection.reset()
@@ -141,9 +139,11 @@ class VirtualListener:
     def _run(self) -> None:
         while (work := self._next()) is not None:
             connection, number, frame = work
-            if connection.is_reset and not self.network.arrives_late(connection.process, frame):
-                del self.unanswered[connection, number]
-                continue
+            if connection.is_reset:
+                if not self.network.arrives_late(connection.process, frame):
+                    del self.unanswered[connection, number]
+                    continue
+                self.network.late_ns = self.network.scheduler.now_ns
             self._handle(frame, _PEER, partial(self._respond, connection, number))
 
     def _respond(self, connection: VirtualConnection, number: int, answer: bytes | None) -> None:
@@ -178,7 +178,7 @@ class Network:
         self.arrives_late: Callable[[Process, bytes], bool] = lambda _sender, _frame: True
         """Whether a request of a client that has given it up arrives."""
         self.late_ns = -FOREVER
-        """When a request arrived last whose client had given it up."""
+        """When a request was handled last whose client had given it up; a process that was suspended does so, too."""
 
     def process_ended(self, process: Process) -> None:
         """Close the connections of a process; after a power cut nobody learns of it."""

@@ -75,7 +75,7 @@ def main() -> int:
 
     with kept.open("a") as lines, ThreadPoolExecutor(asked.processes) as pool:
         if asked.adopt is not None:
-            for hour in adopted(asked.adopt, asked.length):
+            for hour in adopted(asked.adopt, asked.length, processes=asked.processes):
                 if hour["seed"] not in done:  # what this tree has simulated itself counts, a failure above all
                     take(hour)
         missing = [seed for seed in range(1, asked.hours + 1) if seed not in done]
@@ -134,7 +134,9 @@ def read(kept: Path) -> dict[int, dict[str, Any]]:
     return found
 
 
-def adopted(earlier: Path, length: float, program: Sequence[str] = (*SIMULATOR, "--dense")) -> list[dict[str, Any]]:
+def adopted(
+    earlier: Path, length: float, program: Sequence[str] = (*SIMULATOR, "--dense"), processes: int = 1
+) -> list[dict[str, Any]]:
     """The hours of an earlier tree that did not fail, each with its `tree`.
 
     Ends the program where this tree makes another history of a seed in the sample, and where the file has other lines.
@@ -152,7 +154,9 @@ def adopted(earlier: Path, length: float, program: Sequence[str] = (*SIMULATOR, 
             others.append(hour["seed"])
         return not others
 
-    simulate(sample, length, compare, program)
+    with ThreadPoolExecutor(processes) as pool:
+        parts = [sample[at::processes] for at in range(processes)]
+        list(pool.map(lambda part: simulate(part, length, compare, program), parts))
     if others:
         raise SystemExit(f"Seed {others[0]} makes another history than in {earlier}: none of its hours is taken over.")
     return [{"tree": earlier.stem} | hour for hour in hours.values()]

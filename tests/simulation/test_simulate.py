@@ -57,13 +57,13 @@ def test_hours_of_an_earlier_tree_are_taken_over_if_its_histories_are_the_same(
     earlier = tmp_path / "earlier.jsonl"
     lines: list[dict[str, Any]] = [{"seed": seed, "trace": seed * 7} for seed in range(1, 61)]
     earlier.write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, {"seed": 61, "failure": "it fell"}]))
-    taken = simulate.adopted(earlier, 1.0, (sys.executable, str(program)))
+    taken = simulate.adopted(earlier, 1.0, (sys.executable, str(program)), processes=3)
     assert taken == [{"tree": "earlier", **line} for line in lines]
     assert simulate.adopted(tmp_path / "none.jsonl", 1.0) == []
 
     words = ["simulate", "60", "--minutes", "0", "--folder", str(tmp_path), "--adopt", str(earlier)]
     monkeypatch.setattr("sys.argv", words)
-    monkeypatch.setattr(simulate, "adopted", lambda *_: [dict(line, records=0) for line in taken])
+    monkeypatch.setattr(simulate, "adopted", lambda *_, **__: [dict(line, records=0) for line in taken])
     assert simulate.main() == 0
     printed = capsys.readouterr().out
     assert "60 of 60 hours are done, 0 failed" in printed

@@ -113,15 +113,15 @@ def resolve_jars(packages: Sequence[str], scratch: Path, excluded: Sequence[str]
     Spark's resolver finds them; an interrupted resolution is repeated. Raises EnvironmentFaultError, which names the
     artifact that is not available.
     """
-    said = ""
+    output = ""
     for number in range(_TRIES):
         folder = scratch / f"try-{number}"
         folder.mkdir()
-        resolved, said = _run_resolver(folder, packages, excluded)
+        resolved, output = _run_resolver(folder, packages, excluded)
         if resolved:
             return [*(folder / "jars").glob("*.jar")]
     raise EnvironmentFaultError(
-        f"Spark's resolver can't get {_missing(said) or ', '.join(packages)} ({_reason(said)}): "
+        f"Spark's resolver can't get {_missing(output) or ', '.join(packages)} ({_reason(output)}): "
         "the first run needs Maven Central or a mirror of it (set DEFAULT_ARTIFACT_REPOSITORY to its URL)"
     )
 
@@ -155,15 +155,15 @@ def _run_resolver(folder: Path, packages: Sequence[str], excluded: Sequence[str]
     return done.returncode == 0, done.stdout + done.stderr
 
 
-def _missing(said: str) -> str:
+def _missing(output: str) -> str:
     """The artifacts that Ivy could not get, as Maven names them: from `group#name;version!name.jar`."""
-    found = re.findall(r"(?:unresolved dependency|download failed): ([^\s#]+)#([^\s;]+);([^\s!:,\]]+)", said)
+    found = re.findall(r"(?:unresolved dependency|download failed): ([^\s#]+)#([^\s;]+);([^\s!:,\]]+)", output)
     return ", ".join(dict.fromkeys(":".join(parts) for parts in found))
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """The most informative line that the resolver printed."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     for pattern in (
         r"SERVER ERROR|java\.net\.\w+|javax\.net\.\w+",
         r"unresolved dependency|not found|failed",
@@ -172,7 +172,7 @@ def _reason(said: str) -> str:
         for line in lines:
             if re.search(pattern, line):
                 return line.lstrip(": ")[:300]
-    return (lines or ["it said nothing"])[0][:300]
+    return (lines or ["it printed nothing"])[0][:300]
 
 
 def _with_delta(extra_packages: Sequence[str]) -> list[str]:

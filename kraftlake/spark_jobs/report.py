@@ -29,26 +29,26 @@ class Report:
     """
 
     setting: str = attrs.field(factory=lambda: f"kraftlake.report.{uuid.uuid4().hex}")
-    _said: Any = None
+    _newest: Any = None
 
-    def say(self, spark: SparkSession, said: object) -> None:
+    def put(self, spark: SparkSession, result: object) -> None:
         """Report a result, or an error of kraftlake's, in place of the last one."""
         if not is_remote(spark):
-            self._said = said
+            self._newest = result
             return
-        sent = fault_to_json(said) if isinstance(said, KraftlakeError) else said
+        sent = fault_to_json(result) if isinstance(result, KraftlakeError) else result
         spark.conf.set(self.setting, b64encode(pickle.dumps(sent)).decode())
 
-    def heard(self, spark: SparkSession) -> Any:
+    def newest(self, spark: SparkSession) -> Any:
         """The newest result; None if there is none yet. Raises the error that was reported."""
-        said = self._said
+        result = self._newest
         if is_remote(spark):
             sent = spark.conf.get(self.setting, "")
-            said = pickle.loads(b64decode(sent)) if sent else None  # noqa: S301 - of a process that this run has started
-        if isinstance(said, BaseException):
-            raise said
-        raise_first([said] if isinstance(said, str) else [])
-        return said
+            result = pickle.loads(b64decode(sent)) if sent else None  # noqa: S301 - of a process that this run has started
+        if isinstance(result, BaseException):
+            raise result
+        raise_first([result] if isinstance(result, str) else [])
+        return result
 
     def end(self, spark: SparkSession) -> None:
         """Drop the setting, unless the error that is being raised says that the server is gone."""

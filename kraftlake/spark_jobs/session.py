@@ -30,7 +30,7 @@ from kraftlake.spark_jobs.worker_daemon import MODULE as WORKER_DAEMON
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _STARTING = threading.Lock()
-_SAID_LINES = 3
+_LINES_QUOTED = 3
 _FRAME = re.compile(r"at \S+\(.*\)$|\.\.\. \d+ more$")
 
 # A job here runs for seconds, most of them a cold JVM: the quick compiler alone and one collector thread halve them, in
@@ -185,11 +185,13 @@ def _launch(options: dict[str, str]) -> None:
         of_launcher |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark_home())}
     before = {name: value for name, value in os.environ.items() if name in of_launcher}
     os.environ.update(of_launcher)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
-            gateway = launch_gateway(conf, {"stdout": said, "stderr": said})
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
         except (PySparkRuntimeError, OSError) as fault:
-            raise EnvironmentFaultError(f"Spark's JVM does not start: {_said(said) or first_words(fault)}") from fault
+            raise EnvironmentFaultError(
+                f"Spark's JVM does not start: {_last_lines(output) or first_words(fault)}"
+            ) from fault
         finally:
             for name in of_launcher:
                 del os.environ[name]
@@ -197,9 +199,9 @@ def _launch(options: dict[str, str]) -> None:
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
-def _said(said: IO[bytes]) -> str:
+def _last_lines(output: IO[bytes]) -> str:
     """The last lines that the JVM printed, joined, without stack frames."""
-    said.seek(0)
-    lines = [line.strip() for line in said.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    output.seek(0)
+    lines = [line.strip() for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
     without_frames = [line for line in lines if not _FRAME.match(line)] or lines
-    return " / ".join(without_frames[-_SAID_LINES:])[:500]
+    return " / ".join(without_frames[-_LINES_QUOTED:])[:500]

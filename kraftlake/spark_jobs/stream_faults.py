@@ -11,7 +11,7 @@ from kraftlake.runtime.errors import EnvironmentFaultError, KraftlakeError
 
 _AGAIN: Final = "run again, which goes on from there"
 _INSTALL: Final = "install the same release there, and name that Python as PYSPARK_PYTHON"
-_SAID: Final = (
+_MEANINGS: Final = (
     (
         "Python worker exited unexpectedly",
         f"a Python worker of Spark's executors ended in the middle of its task (killed, or out of memory): {_AGAIN}",
@@ -46,14 +46,14 @@ def worded(fault: Exception) -> EnvironmentFaultError:
     gone = jvm_gone(fault)
     if gone is not None:
         return gone
-    said = str(fault)
-    for pattern, meaning in _SAID:
-        if found := re.search(pattern, said):
+    message = str(fault)
+    for pattern, meaning in _MEANINGS:
+        if found := re.search(pattern, message):
             return EnvironmentFaultError(found.expand(meaning))
     if server_gone(fault):
         return EnvironmentFaultError(f"the server of Spark Connect has ended or is out of reach: {_AGAIN}")
-    raised = _RAISED_IN_PYTHON.findall(said)
-    if ended := _DAEMON_ENDED.search(said):
+    raised = _RAISED_IN_PYTHON.findall(message)
+    if ended := _DAEMON_ENDED.search(message):
         missing = _NO_MODULE.search(ended[1])
         raised = [missing[1] if missing else ended[1].rstrip().splitlines()[-1].strip()]
     return EnvironmentFaultError(f"Spark failed: {raised[-1][:_MOST] if raised else first_words(fault)}")
@@ -62,8 +62,8 @@ def worded(fault: Exception) -> EnvironmentFaultError:
 def first_words(fault: BaseException) -> str:
     """The first line of Spark's message, without the line that py4j puts before it."""
     lines = (line.strip().removeprefix(": ") for line in str(fault).splitlines())
-    said = (line for line in lines if line and not line.startswith("An error occurred while calling "))
-    return next(said, type(fault).__name__)[:_MOST]
+    words = (line for line in lines if line and not line.startswith("An error occurred while calling "))
+    return next(words, type(fault).__name__)[:_MOST]
 
 
 def jvm_gone(fault: BaseException) -> EnvironmentFaultError | None:

@@ -115,11 +115,11 @@ class StreamSteps:
         with as_exception("the job"):
             try:
                 self._take(spark, frame)
-                self.report.say(spark, self._so_far)
+                self.report.put(spark, self._so_far)
             except BaseException as fault:
                 self.let_go()
                 if isinstance(fault, KraftlakeError) or not isinstance(fault, Exception):
-                    self.report.say(spark, fault)
+                    self.report.put(spark, fault)
                 raise
 
     def _take(self, spark: SparkSession, frame: DataFrame) -> None:
@@ -137,7 +137,7 @@ class StreamSteps:
         self._end_live()
         self.let_go()
         if self._log is not None and not is_remote(spark):
-            self.report.say(spark, self._so_far)
+            self.report.put(spark, self._so_far)
 
     def _end_live(self) -> None:
         """Commit all rows that were made here, and leave the tables to the executors."""
@@ -211,7 +211,7 @@ class StreamSteps:
             self._executors |= step.executors
             so_far = self._made.up_to(step.offset, steps=1, executors=more)
             self._result = so_far.with_made(step.rows, step.snapshots, step.unwritable)
-            self.report.say(spark, self._so_far)
+            self.report.put(spark, self._so_far)
             if self.on_progress is not None:
                 self.on_progress(step.offset, step.end)
         return topics, partitions

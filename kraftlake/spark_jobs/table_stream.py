@@ -166,7 +166,7 @@ class _Run:
 
     def to_the_end(self, options: StreamOptions) -> StreamResult:
         """Run the stream to its end; returns the result."""
-        with worded_faults(self.spark), self._heard():
+        with worded_faults(self.spark), self._listened():
             try:
                 query = self._start(options)
                 try:
@@ -184,7 +184,7 @@ class _Run:
                 self.steps.report.end(self.spark)
 
     @contextmanager
-    def _heard(self) -> Iterator[None]:
+    def _listened(self) -> Iterator[None]:
         """Have the listener hear of the stream of this context."""
         listener, streams = self.listener, self.spark.streams
         if listener is None:
@@ -201,7 +201,7 @@ class _Run:
 
     def _so_far(self) -> tuple[StreamResult, Notes]:
         """The result so far, and the notes on the last micro-batches. Raises the error of the steps."""
-        newest: tuple[StreamResult, Notes] | None = self.steps.report.heard(self.spark)
+        newest: tuple[StreamResult, Notes] | None = self.steps.report.newest(self.spark)
         return newest or (self.begin, {})
 
     def _start(self, options: StreamOptions) -> StreamingQuery:

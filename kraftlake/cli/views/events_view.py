@@ -66,11 +66,11 @@ class EventsView:
         offsets, kinds, sentences, fields = (
             events.column(name).to_pylist() for name in ("offset", "kind", "sentence", "field")
         )
-        said = [
+        sentences_shown = [
             f"{sentence}  acl/{field}" if kind.startswith("acl_") else sentence  # as `blame` takes it
             for kind, sentence, field in zip(kinds, sentences, fields, strict=True)
         ]
-        lines = [self._line(*row) for row in zip(offsets, times_of(events), kinds, said, strict=True)]
+        lines = [self._line(*row) for row in zip(offsets, times_of(events), kinds, sentences_shown, strict=True)]
         if self._attribution is not None:
             lines = [f"{line}{self._clients(event)}" for line, event in zip(lines, forms_of(events), strict=True)]
         sys.stdout.write("".join(lines))

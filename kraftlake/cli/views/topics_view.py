@@ -95,13 +95,13 @@ def partition_table(
     with_since = any("since" in partition for partition in partitions.values())
     for name, partition in partitions.items():
         cells = [text((name, Style.NAME)), *state_cells(partition)]
-        said = text(*troubles(partition, brokers))
+        trouble = text(*troubles(partition, brokers))
         if with_since:
             since = partition.get("since", {})
-            wide.add_row(*cells, _since_lines(since), said)
+            wide.add_row(*cells, _since_lines(since), trouble)
             below = _since_lines(since, day=since.get("day", ""), word="since ")
-            said = text(*troubles(partition, brokers)).append("\n" if said and below else "").append_text(below)
-        plain.add_row(*cells, said)
+            trouble = text(*troubles(partition, brokers)).append("\n" if trouble and below else "").append_text(below)
+        plain.add_row(*cells, trouble)
     return Fitting(wide, plain) if with_since else plain
 
 

@@ -77,13 +77,13 @@ def show_rehearsal(terminal: Terminal, form: dict[str, Any], found: Rehearsal, *
     for number, (step, one) in enumerate(zip(form["steps"], form["answers"], strict=True), 1):
         answer = one["answer"]
         if answer is None:
-            said: Piece = ("no request", Style.QUIET)
+            outcome: Piece = ("no request", Style.QUIET)
         elif answer["error"] == "NONE":
-            said = ("✓", Style.GOOD)
+            outcome = ("✓", Style.GOOD)
         else:
-            said = (f"✗ {answer['error']}: {answer['message']}", Style.BAD)
+            outcome = (f"✗ {answer['error']}: {answer['message']}", Style.BAD)
         class_ = (f"{step['class']:<{_WIDTH}}", _STYLES[step["class"]])
-        terminal.line(f"{number:>4}  ", class_, f"  {step['path']}  ", said)
+        terminal.line(f"{number:>4}  ", class_, f"  {step['path']}  ", outcome)
     terminal.render(draw_whole(found.image, show_secrets=show_secrets))
     left = found.left.changes
     if not left:
@@ -111,11 +111,11 @@ class AppliedView:
 
     def step(self, taken: Taken) -> None:
         """Write what came of a step."""
-        said, style = _OUTCOMES[taken.outcome]
+        outcome, style = _OUTCOMES[taken.outcome]
         class_ = taken.step.step_class.value
         self._terminal.line(
             f"{taken.number:>4}/{self._count}  ", (f"{class_:<{_WIDTH}}", _STYLES[class_]), f"  {taken.step.path}  ",
-            (f"{said}{taken.reason}", style),
+            (f"{outcome}{taken.reason}", style),
         )  # fmt: skip
 
     def end(self, found: Applied, reasons: Mapping[str, str], journal: str) -> None:

@@ -95,8 +95,8 @@ def _as_json(name: str, error: ApiError, details: Mapping[str, Any]) -> dict[str
 
 
 def _as_line(name: str, details: Mapping[str, Any]) -> list[Piece]:
-    said = ", ".join(f"{key} {_plain(value)}" for key, value in details.items()) or "done"
-    return [(name or _NO_NAME, Style.NAME), f"  {said}"]
+    words = ", ".join(f"{key} {_plain(value)}" for key, value in details.items()) or "done"
+    return [(name or _NO_NAME, Style.NAME), f"  {words}"]
 
 
 def _plain(value: Any) -> str:

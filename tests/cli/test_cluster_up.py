@@ -133,7 +133,7 @@ def test_a_node_that_cannot_start_ends_the_command(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         result = run("cluster", "up", tmp_path / "lake", *ONE_EACH, "--port", port, code=1)
     errors = result.stderr
-    assert result.stdout.startswith(f"starting 2 nodes of the lake {tmp_path / 'lake'}; what they tell is in ")
+    assert result.stdout.startswith(f"starting 2 nodes of the lake {tmp_path / 'lake'}; their logs are in ")
     assert f"note: broker 1: error: 127.0.0.1:{port} can't be listened on" in errors
     assert "broker 1 has ended before the cluster was up: exit code 1" in errors
     log = tmp_path / "lake-data" / "broker-1" / "log.jsonl"

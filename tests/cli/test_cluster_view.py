@@ -84,7 +84,7 @@ def test_that_it_is_up_is_reported_once(capsys: pytest.CaptureFixture[str]) -> N
     view.leaving()
     view.close()
     assert capsys.readouterr().out.splitlines() == [
-        "starting 5 nodes of the lake lake; what they tell is in /data",
+        "starting 5 nodes of the lake lake; their logs are in /data",
         f"the cluster is up: bootstrap {addresses}, controllers 127.0.0.1:9095,127.0.0.1:9096",
         "ending: brokers first, by a controlled shutdown, then the controllers",
     ]

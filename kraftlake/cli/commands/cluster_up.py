@@ -53,7 +53,7 @@ cluster = Group(
     metavar="PORT",
     help="The first broker's; the other nodes take the ports after it, controllers last. Free ones if not given.",
 )
-@option("--data", type=OUTPUT, metavar="DIR", help="Where the brokers' logs lie, and what each node tells. LAKE-data.")
+@option("--data", type=OUTPUT, metavar="DIR", help="Where brokers keep their partitions, and nodes log. LAKE-data.")
 @option(
     "--secure",
     is_flag=True,

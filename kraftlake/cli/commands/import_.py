@@ -88,7 +88,7 @@ def import_(
     if follow and are_addresses(source):
         if include_uncommitted or quorum or poll is not None:
             raise click.UsageError(
-                f"{source} is a quorum, which tells at once what is committed: --quorum, --include-uncommitted and "
+                f"{source} is a quorum, which says at once what is committed: --quorum, --include-uncommitted and "
                 "--poll belong to --follow DIRECTORY."
             )
         _follow_quorum(call, source, lake, address)

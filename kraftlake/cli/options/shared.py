@@ -64,7 +64,7 @@ live_cluster_id_option = option(
     "--cluster-id",
     section=SHARED_SECTION,
     metavar="ID",
-    help="For HOST:PORT: the cluster's id, which controllers tell administrators alone.",
+    help="For HOST:PORT: the cluster's id, which controllers give to administrators alone.",
 )
 
 log_dirs_option = option(

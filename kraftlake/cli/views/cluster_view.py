@@ -76,7 +76,7 @@ class ClusterView:
             )
             self._live.start()
         elif not as_json:
-            terminal.line(f"starting {len(plan.nodes)} nodes of the lake {plan.lake}; what they tell is in {plan.data}")
+            terminal.line(f"starting {len(plan.nodes)} nodes of the lake {plan.lake}; their logs are in {plan.data}")
             sys.stdout.flush()
 
     @property
@@ -199,7 +199,7 @@ class Picture(NamedTuple):
             text(*_counts(state)),
             text(),
         )
-        foot = text((f"{ends}; what nodes tell is in {self.plan.data}", Style.QUIET))
+        foot = text((f"{ends}; the logs of nodes are in {self.plan.data}", Style.QUIET))
         taken = sum(len(console.render_lines(part)) for part in (head, foot))
         room = max(1, lines - taken - 1)  # the cursor is below the last line
         return Group(head, _events(self.events[-room:]), foot)

@@ -313,7 +313,7 @@ class Broker:
         self._cleaning.shutdown()
         self._upkeep.shutdown()
         self._scheduler.shutdown()
-        if are_loaded:
+        if self._could_start:
             self.logs.shutdown(self.lifecycle.broker_epoch)
         else:
             self.logs.abandon()

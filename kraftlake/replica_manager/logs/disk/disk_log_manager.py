@@ -318,14 +318,19 @@ class DiskLogManager(LogManager[DiskPartitionLog]):
         return [log for log in every if log.directory == directory.path]
 
     def shutdown(self, broker_epoch: int) -> None:
-        """Make all logs durable and close them; a directory whose logs are all durable needs no recovery."""
+        """Make all logs durable and close them; a directory whose logs are all durable needs no recovery.
+
+        A directory that the last broker left so, and of which no log was loaded since, is marked with this broker's
+        epoch. Kafka 4.4 leaves the earlier epoch there, and removes such a broker from all ELRs at its next start.
+        """
 
         def close(directory: LogDirectory) -> None:
             for log in self._logs_in(directory):
                 log.flush()
                 log.close()
             self._checkpoint(directory)
-            directory.close(broker_epoch=broker_epoch)
+            is_unused = directory.was_clean and not directory.is_in_use and broker_epoch >= 0
+            directory.close(broker_epoch=broker_epoch if directory.is_loaded or is_unused else None)
 
         self._in_each_directory(close)
 

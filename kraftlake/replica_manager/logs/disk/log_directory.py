@@ -46,6 +46,8 @@ class LogDirectory:
     broker_epoch: int
     """The epoch of that broker, −1 if unknown or after a disorderly shutdown."""
     _lock: LogFile = attrs.field(repr=False)
+    is_in_use: bool = attrs.field(default=False, init=False)
+    """Whether logs may have been loaded, and so changed since the last broker shut down."""
     is_loaded: bool = attrs.field(default=False, init=False)
     """Whether all logs in the directory are known, so that a checkpoint of the known ones is complete."""
 
@@ -81,6 +83,7 @@ class LogDirectory:
         A broker that ends earlier has changed no log, so the next one may still rely on the marker. Source:
         kafka.log.LogManager.loadLogs.
         """
+        self.is_in_use = True
         self.files.delete(f"{self.path}/{CLEAN_SHUTDOWN}")
         self.files.sync_folder(self.path)
 

@@ -474,6 +474,21 @@ def test_a_shutdown_in_order_counts_until_the_logs_are_loaded(broker: Broker) ->
     assert broker.open().previous_broker_epoch == -1
 
 
+def test_a_broker_that_ends_in_order_before_it_loads_its_logs_leaves_them_as_they_were(broker: Broker) -> None:
+    broker.open().shutdown(broker_epoch=5)
+    assert broker.open().previous_broker_epoch == -1, "new directories were never in order"
+    manager = broker.start()
+    log_of(manager, FOO_0, 3)
+    manager.shutdown(broker_epoch=7)
+    broker.open().shutdown(broker_epoch=9)
+    broker.open().shutdown(broker_epoch=-1)  # no controller has registered it
+    loaded = broker.start()
+    assert (loaded.previous_broker_epoch, loaded.logs()[FOO_0].log_end_offset) == (9, 3)
+    loaded.abandon()
+    broker.open().shutdown(broker_epoch=11)
+    assert broker.open().previous_broker_epoch == -1, "its logs were in use when it was killed"
+
+
 def test_that_logs_are_in_use_is_durable_before_they_are_loaded(faulty: Broker, files: FaultyFiles) -> None:
     faulty.start().shutdown(broker_epoch=7)
     faulty.start()

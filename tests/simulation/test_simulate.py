@@ -57,17 +57,20 @@ def test_hours_of_an_earlier_tree_are_taken_over_if_its_histories_are_the_same(
     earlier = tmp_path / "earlier.jsonl"
     lines: list[dict[str, Any]] = [{"seed": seed, "trace": seed * 7} for seed in range(1, 61)]
     earlier.write_text("".join(f"{json.dumps(line)}\n" for line in [*lines, {"seed": 61, "failure": "it fell"}]))
-    taken = simulate.adopted(earlier, 1.0, (sys.executable, str(program)), processes=3)
-    assert taken == [{"tree": "earlier", **line} for line in lines]
-    assert simulate.adopted(tmp_path / "none.jsonl", 1.0) == []
+    taken = simulate.adopted(earlier, 1.0, 3, (sys.executable, str(program)))
+    own = [line for line in taken if "tree" not in line]
+    assert len(own) == 2, "one in fifty is simulated again, and so is of this tree"
+    assert taken == [line if line in own else {"tree": "earlier", **line} for line in lines]
+    assert "0 of 2 hours that were simulated again make another history" in capsys.readouterr().err
+    assert simulate.adopted(tmp_path / "none.jsonl", 1.0, 3) == []
 
     words = ["simulate", "60", "--minutes", "0", "--folder", str(tmp_path), "--adopt", str(earlier)]
     monkeypatch.setattr("sys.argv", words)
-    monkeypatch.setattr(simulate, "adopted", lambda *_, **__: [dict(line, records=0) for line in taken])
+    monkeypatch.setattr(simulate, "adopted", lambda *_: [dict(line, records=0) for line in taken])
     assert simulate.main() == 0
     printed = capsys.readouterr().out
     assert "60 of 60 hours are done, 0 failed" in printed
-    assert "60 are of earlier trees, of which one in 50 made the same history again" in printed
+    assert "58 are of earlier trees; one in 50 was simulated again, to compare the histories" in printed
     assert simulate.read(tmp_path / "tree.jsonl").keys() == set(range(1, 61))
 
     kept = tmp_path / "tree.jsonl"
@@ -80,7 +83,7 @@ def test_hours_of_an_earlier_tree_are_taken_over_if_its_histories_are_the_same(
 def test_a_file_without_hours_is_refused_in_a_sentence(content: str, tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text(content)
     with pytest.raises(SystemExit, match=r"other.jsonl has lines that are no simulated hours: name the .jsonl of"):
-        simulate.adopted(tmp_path / "other.jsonl", 1.0)
+        simulate.adopted(tmp_path / "other.jsonl", 1.0, 1)
 
 
 @pytest.mark.usefixtures("clean")
@@ -93,13 +96,29 @@ def test_a_file_that_is_not_there_is_refused_in_a_sentence(
     assert f"--adopt: there is no file {tmp_path / 'none'}" in capsys.readouterr().err
 
 
-def test_hours_of_a_tree_with_other_histories_count_for_nothing(tmp_path: Path) -> None:
-    program = tmp_path / "other.py"
-    program.write_text("import json, sys\nfor seed in sys.argv[4:]: print(json.dumps({'seed': int(seed), 'trace': 8}))")
-    earlier = tmp_path / "earlier.jsonl"
-    earlier.write_text('{"seed": 1, "trace": 7}\n')
-    with pytest.raises(SystemExit, match=r"^Seed 1 makes another history than in .*earlier.jsonl: none of its hours"):
-        simulate.adopted(earlier, 1.0, (sys.executable, str(program)))
+def test_hours_of_a_tree_with_few_other_histories_count_and_with_many_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier, program = tmp_path / "earlier.jsonl", tmp_path / "program.py"
+    earlier.write_text("".join(f'{{"seed": {seed}, "trace": 7}}\n' for seed in range(1, 601)))
+    words = [sys.executable, str(program)]
+
+    def taken_over(others: Sequence[int]) -> list[dict[str, Any]]:
+        program.write_text(
+            "import json, sys\nfor seed in map(int, sys.argv[4:]):\n"
+            f"    print(json.dumps({{'seed': seed, 'trace': 8 if seed in {others} else 7}}))"
+        )
+        return simulate.adopted(earlier, 1.0, 2, words)
+
+    own = [hour["seed"] for hour in taken_over([]) if "tree" not in hour]
+    assert len(own) == 12
+    taken = taken_over(own[:1])
+    assert f"1 of 12 hours that were simulated again make another history, the first of seed {own[0]}" in (
+        capsys.readouterr().err
+    )
+    assert [hour["seed"] for hour in taken if hour["trace"] == 8] == own[:1]
+    with pytest.raises(SystemExit, match=r"^2 of 12 hours .* another history than in .*earlier.jsonl: none of its"):
+        taken_over(own[:2])
 
 
 def hours_of(program: Path, lines: str, seeds: Sequence[int], seconds: float = 60) -> list[dict[str, Any]]:

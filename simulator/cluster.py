@@ -40,6 +40,7 @@ from simulator.decoded_once import DecodedOnce
 from simulator.disks import files_of_process
 from simulator.faults import Faults
 from simulator.idle_producers import EXPIRATION_MS
+from simulator.invariants import NothingPromisedError
 from simulator.judged_log import check_specification
 from simulator.lake_disk import LakeDisk, disk_of_lake
 from simulator.lake_store import BUCKET, LakeStore, LakeTrouble
@@ -49,6 +50,7 @@ from simulator.network import Network, NetworkTrouble, VirtualAbort, VirtualConn
 from simulator.nodes import HOST, BrokerMachine, ControllerMachine, Node
 from simulator.patching import patched
 from simulator.peace import Peace
+from simulator.promise import Promise
 from simulator.replica_watch import ReplicaWatch
 from simulator.scheduler import SECOND, Process, Scheduler
 from simulator.specification import MIN_ISR
@@ -160,10 +162,6 @@ class VirtualCluster:
         self.lake.on_put = self.metadata.put
         self.history = History()
         self.faults = Faults(self)
-        self.unclean: dict[BrokerMachine, tuple[bool, Process | None]] = {}
-        """The brokers that have ended not in order, until they are in sync again: whether they may have lost something,
-        and the process that has ended.
-        """
         self.is_over = False
         self.properties_judged = 0
         self.controllers = {
@@ -171,6 +169,7 @@ class VirtualCluster:
             for id_ in (101, 102)
         }
         self.brokers: dict[int, BrokerMachine] = outside.setdefault("brokers", {})
+        self.promise = Promise(self.scheduler.outside, self.brokers, lambda: self.replicas.newest)
         for id_ in range(1, self.chance.choice((3, 3, 4)) + 1):
             self.brokers[id_] = BrokerMachine(
                 self.scheduler,
@@ -184,7 +183,7 @@ class VirtualCluster:
         self.network.arrives_late = LateRequests(
             self.brokers,
             newest=lambda: self.replicas.newest,
-            may_register=self.may_register_late,
+            may_register=self.promise.may_register_late,
             note=self.note,
         ).arrives
         self.nodes: list[Node] = [*self.controllers.values(), *self.brokers.values()]
@@ -215,58 +214,14 @@ class VirtualCluster:
         """A controller that takes itself for the active one."""
         return next((one for one in self.controllers.values() if one.is_active), None)
 
-    def may_crash(self, node: Node) -> bool:
-        """Whether a node may end at once: no other broker has lost something that it has not copied again.
-
-        A broker that does not end in order counts as one that may have lost what it had not synced, whether it has or
-        not: the controller takes it off the lists of those that may lead. Where as many as min.insync.replicas do so
-        at a time, one that has lost something may be elected (KIP-966), so that there is nothing to be checked.
-        """
-        self._settle()
-        return not any(is_lossy for other, (is_lossy, _) in self.unclean.items() if other is not node)
-
-    def may_lose(self, node: BrokerMachine) -> bool:
-        """Whether a broker may lose what it has not synced: all others are in sync since they ended not in order."""
-        self._settle()
-        return all(other is node for other in self.unclean)
-
-    def ended_unclean(self, node: Node, *, lossy: bool) -> None:
-        """The process of a node has ended or will end not in order, and perhaps loses something."""
-        if isinstance(node, BrokerMachine):
-            was_lossy, _ = self.unclean.get(node, (False, None))
-            self.unclean[node] = (lossy or was_lossy, node.process)
-
-    def may_register_late(self, node: BrokerMachine) -> bool:
-        """Whether a broker may be registered that does not learn of it: its next one counts as ended not in order."""
-        if not self.may_crash(node):
-            return False
-        self.unclean.setdefault(node, (False, None))
-        return True
-
     def lose_lake_power(self, lake: LakeDisk) -> None:
         """The machine of the lake's disk loses power, and all nodes with it."""
         for node in self.nodes:
             node.kill()
-            self.ended_unclean(node, lossy=False)
+            self.promise.ended_unclean(node, lossy=False)
         lake.restart(self.chance)
         log = lake.root / _NAME / "log" / "_delta_log"
         self.metadata.cut_back(max(int(path.stem) for path in log.glob("*.json")))
-
-    def _settle(self) -> None:
-        for node, (_, ended) in list(self.unclean.items()):
-            if node.process is not ended and node.is_sound and self._is_in_sync(node):
-                del self.unclean[node]
-
-    def _is_in_sync(self, node: BrokerMachine) -> bool:
-        image = self.replicas.newest
-        if not node.is_registered(image) or image.cluster.brokers[node.id].fenced:
-            return False
-        return all(
-            node.id in state.isr
-            for topic in image.topics.topics_by_id().values()
-            for state in topic.partitions.values()
-            if node.id in state.replicas
-        )
 
     # a history
 
@@ -276,6 +231,8 @@ class VirtualCluster:
         with self._virtual():
             try:
                 self._run(round(hours * HOUR))
+            except NothingPromisedError as end:
+                self.note(f"the history ends here: {end}")
             except Exception as fault:
                 raise AssertionError(self._failure(fault)) from fault
         return Outcome(
@@ -301,7 +258,7 @@ class VirtualCluster:
         replaced = {
             object_path._requests: lake_store.requests,
             Connection: VirtualConnection, Abort: VirtualAbort, RequestListener: VirtualListener,
-            DiskFiles: files_of_process, disk_for: disk_of_lake, **DecodedOnce().replaced(),
+            DiskFiles: files_of_process, disk_for: disk_of_lake, **DecodedOnce().replaced(), **self.promise.replaced(),
         }  # fmt: skip
         hooks = [*self.replicas.hooks(), *self.metadata.hooks(), *nodes.hooks(), *lake_store.hooks(), *_relaxed()]
         if isinstance(self.lake, LakeDisk):

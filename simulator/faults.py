@@ -76,10 +76,10 @@ class Faults:
         """kill -9 of a node; its machine goes on."""
         node = self._node()
         was_up = node.is_up
-        if not was_up or not self.cluster.may_crash(node):
+        if not was_up or not self.cluster.promise.may_crash(node):
             return False
         node.kill()
-        self.cluster.ended_unclean(node, lossy=False)
+        self.cluster.promise.ended_unclean(node, lossy=False)
         yield self._lasts()
         node.start_if_down()
         return was_up
@@ -125,7 +125,7 @@ class Faults:
 
         def cut(_: Process) -> None:
             nonlocal is_cut
-            is_cut = all(map(cluster.may_crash, cluster.nodes))
+            is_cut = all(map(cluster.promise.may_crash, cluster.nodes))
             if is_cut:
                 cluster.note("  the power is cut")
                 cluster.lose_lake_power(lake)
@@ -141,11 +141,11 @@ class Faults:
     def power_cut(self) -> Generator[int, None, bool]:
         """A broker's machine loses power, and what it had not synced; one at a time."""
         cluster, node = self.cluster, self._broker()
-        if not cluster.may_lose(node):
+        if not cluster.promise.may_lose(node):
             return False
         was_up = node.is_up
         node.cut_power()
-        cluster.ended_unclean(node, lossy=True)
+        cluster.promise.ended_unclean(node, lossy=True)
         yield self._lasts()
         node.start_if_down()
         return was_up
@@ -174,9 +174,9 @@ class Faults:
         for node in list(self.cluster.brokers.values()):
             node.leave()
             for waited in range(240):  # it gives up after 300 s without a controller
-                if waited > 60 and node.is_up and self.cluster.may_crash(node):
+                if waited > 60 and node.is_up and self.cluster.promise.may_crash(node):
                     node.kill()
-                    self.cluster.ended_unclean(node, lossy=False)
+                    self.cluster.promise.ended_unclean(node, lossy=False)
                 if not node.is_up:
                     break
                 yield 2 * SECOND
@@ -195,9 +195,9 @@ class Faults:
         for node in nodes:
             if node is not powerless:
                 node.suspend()
-            elif cluster.may_lose(node):
+            elif cluster.promise.may_lose(node):
                 node.cut_power()
-                cluster.ended_unclean(node, lossy=True)
+                cluster.promise.ended_unclean(node, lossy=True)
             yield 70 * SECOND + self._lasts(40)
         for node in chance.sample(nodes, len(nodes)):
             node.resume()
@@ -366,7 +366,7 @@ class Faults:
     def failing_disk(self) -> Generator[int, None, bool]:
         """A log directory of a broker fails or is full; then the broker is started again on whole ones."""
         cluster, node, chance = self.cluster, self._broker(), self.cluster.chance
-        if not cluster.may_lose(node):
+        if not cluster.promise.may_lose(node):
             return False
         before = node.files.hits
         directory = chance.choice(("d1", "d2"))
@@ -375,7 +375,7 @@ class Faults:
             node.files.space[directory] = chance.randrange(20_000)
         else:
             node.files.faults.append(Fault(directory, error, frozenset([kind])))
-        cluster.ended_unclean(node, lossy=True)
+        cluster.promise.ended_unclean(node, lossy=True)
         yield self._lasts()
         node.kill()
         node.heal()

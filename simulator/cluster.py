@@ -180,12 +180,14 @@ class VirtualCluster:
                 settings=dict(_BROKER_SETTINGS),
                 rack=RACKS[id_ % len(RACKS)],
             )
-        self.network.arrives_late = LateRequests(
+        late_requests = LateRequests(
             self.brokers,
             newest=lambda: self.replicas.newest,
             may_register=self.promise.may_register_late,
             note=self.note,
-        ).arrives
+        )
+        self.network.arrives_late = late_requests.arrives
+        self.replicas.is_proposed_late = late_requests.is_proposed_late
         self.nodes: list[Node] = [*self.controllers.values(), *self.brokers.values()]
         for node in self.nodes:
             node.jump(self.chance.randrange(-5, 5) * SECOND)

@@ -25,7 +25,7 @@ from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.partition import Partition
 from simulator.compacted_logs import COMPACTED, cleaned_records, records_of
 from simulator.idle_producers import ProducerWatch
-from simulator.invariants import violated
+from simulator.invariants import PROMISES_NOTHING, violated
 from simulator.mirrors import Committed, Mirror, held_batches
 from simulator.scheduler import Process, active
 from simulator.specification import (
@@ -52,6 +52,7 @@ class ReplicaWatch:
         self.leader_moves = 0
         """How often a partition was led by another broker than in the epoch before that had a leader."""
         self.note: Callable[[str], None] = lambda what: None
+        self.is_proposed_late: Callable[[Uuid, int, int], bool] = lambda topic_id, partition, epoch: False
         self.producers = ProducerWatch(lambda key, epoch: getattr(self.leaders.get((*key, epoch)), "name", ""))
         self._mirrors: dict[PartitionLog, Mirror] = {}
         self._leading: dict[tuple[Process, Uuid, int], int] = {}
@@ -385,6 +386,8 @@ class ReplicaWatch:
             return
         partition = node.partition(name)
         problem = "" if partition is None else quorum_problem(partition, topic_id, state)
+        if problem and self.is_proposed_late(topic_id, name.partition, state.partition_epoch):
+            active().outside.extra[PROMISES_NOTHING] = True
         self._require(not problem, lambda: f"{name}: {node.name} {problem}", REPLICATION_QUORUM_SUPERSET)
 
     def _require(self, holds: bool, words: Callable[[], str], of: str = "") -> None:

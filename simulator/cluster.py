@@ -130,6 +130,8 @@ class Outcome:
     """The number of committed batches that do not continue the one before of their producer, which was expired."""
     properties_judged: int
     """The number of specified properties of which the metadata log has something."""
+    ended_early: str
+    """What did not hold where Kafka promises nothing, and ended the history there; empty for a whole one."""
     states: tuple[int, ...] = attrs.field(repr=False)
     """The abstract states that partitions were in, see `simulator.states`."""
 
@@ -164,6 +166,7 @@ class VirtualCluster:
         self.faults = Faults(self)
         self.is_over = False
         self.properties_judged = 0
+        self.ended_early = ""
         self.controllers = {
             id_: ControllerMachine(self.scheduler, self.network, id_, dict(_CONTROLLER_SETTINGS), lake)
             for id_ in (101, 102)
@@ -234,6 +237,7 @@ class VirtualCluster:
             try:
                 self._run(round(hours * HOUR))
             except NothingPromisedError as end:
+                self.ended_early = str(end)
                 self.note(f"the history ends here: {end}")
             except Exception as fault:
                 raise AssertionError(self._failure(fault)) from fault
@@ -245,6 +249,7 @@ class VirtualCluster:
             images_compared=self.metadata.images_compared,
             cleanings=sum(one.compacted.cleanings for one in self.replicas.committed.values()),
             excused_batches=self.replicas.producers.excused, properties_judged=self.properties_judged,
+            ended_early=self.ended_early,
             states=tuple(sorted(self.metadata.states)),
         )  # fmt: skip
 

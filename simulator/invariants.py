@@ -21,8 +21,17 @@ class NothingPromisedError(Exception):
 def violated(what: str, of: str = "") -> NoReturn:
     """End the simulation, also where production code handles what a call raises; `of` is the broken property's name."""
     words = f"{of}: {what}" if of else what
+    if PROMISES_NOTHING in active().outside.extra:
+        nothing_promised(words)
+    _end(InvariantError(words))
+
+
+def nothing_promised(what: str) -> NoReturn:
+    """End the simulation without a failure, for what does not hold in a cluster of Kafka's either."""
+    _end(NothingPromisedError(what))
+
+
+def _end(fault: Exception) -> NoReturn:
     scheduler = active()
-    is_promised = PROMISES_NOTHING not in scheduler.outside.extra
-    fault = InvariantError(words) if is_promised else NothingPromisedError(words)
     scheduler.fault = scheduler.fault or fault
     raise fault

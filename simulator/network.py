@@ -178,7 +178,7 @@ class Network:
         self.arrives_late: Callable[[Process, bytes], bool] = lambda _sender, _frame: True
         """Whether a request of a client that has given it up arrives."""
         self.late_ns = -FOREVER
-        """When a request was handled last whose client had given it up; a process that was suspended does so, too."""
+        """When a request was handled last whose client had given it up, as by a process that had been suspended."""
 
     def process_ended(self, process: Process) -> None:
         """Close the connections of a process; after a power cut nobody learns of it."""

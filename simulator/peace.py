@@ -36,7 +36,7 @@ _QUIET_NS = 150 * SECOND
 
 _FORWARDED_NS = 60 * SECOND
 _MOVE_NS = 60 * SECOND
-"""A leader may be moved in the last second: brokers learn of it within some, since they look at the lake every few."""
+"""The time in which brokers learn of a leader that moved just before the end: they read the lake every few seconds."""
 """How long a broker forwards a request at most."""
 
 _ANSWERED_NS = 120 * SECOND

@@ -60,8 +60,11 @@ class Promise:
 
         def new_register(state: ControllerState, request: BrokerRegistrationRequest) -> Any:
             known = state.registration(request.broker_id)
-            is_new = known is not None and known.incarnation_id != request.incarnation_id
-            if known is not None and is_new and request.previous_broker_epoch not in (-1, known.epoch):
+            if (
+                known is not None
+                and known.incarnation_id != request.incarnation_id
+                and request.previous_broker_epoch not in (-1, known.epoch)
+            ):
                 self.counts_as_crashed(self._brokers[request.broker_id])
             return register(state, request)
 

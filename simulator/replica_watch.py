@@ -25,7 +25,7 @@ from kraftlake.replica_manager.logs.partition_log import PartitionLog
 from kraftlake.replica_manager.partition.partition import Partition
 from simulator.compacted_logs import COMPACTED, cleaned_records, records_of
 from simulator.idle_producers import ProducerWatch
-from simulator.invariants import PROMISES_NOTHING, violated
+from simulator.invariants import nothing_promised, violated
 from simulator.mirrors import Committed, Mirror, held_batches
 from simulator.scheduler import Process, active
 from simulator.specification import (
@@ -387,7 +387,7 @@ class ReplicaWatch:
         partition = node.partition(name)
         problem = "" if partition is None else quorum_problem(partition, topic_id, state)
         if problem and self.is_proposed_late(topic_id, name.partition, state.partition_epoch):
-            active().outside.extra[PROMISES_NOTHING] = True
+            nothing_promised(f"{name}: {node.name} {problem}, since a late proposal was accepted")
         self._require(not problem, lambda: f"{name}: {node.name} {problem}", REPLICATION_QUORUM_SUPERSET)
 
     def _require(self, holds: bool, words: Callable[[], str], of: str = "") -> None:

@@ -1,4 +1,4 @@
-"""An abstraction of a cluster's state, which identifies what an hour shows and none before it has shown."""
+"""An abstraction of a cluster's state, by which an hour is seen to show what none before it has shown."""
 
 from __future__ import annotations
 

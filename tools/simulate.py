@@ -6,8 +6,8 @@ where the machine has plenty of it. At the end stands how many states each tenth
 simulator/states.py): where the last tenths add next to none, more hours of these faults will hardly show more.
 
 `--adopt FILE` takes over the hours of an earlier tree, after a change that few histories notice: one in fifty of their
-seeds is simulated again, of which nine in ten have to make the same history. Those count as hours of this tree. Hours
-that failed there are simulated anew.
+seeds is simulated again, of which nine in ten have to make the same history. The hours that were simulated again count
+as those of this tree. Hours that failed there are simulated anew.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def run_process(
 ) -> tuple[int | None, str]:
     """Run a simulator, which is killed after some seconds, and give each of its hours to `take`, as long as it is true.
 
-    Returns the exit code, None where `take` was not true, and the end of what the process or `take` said of an error.
+    Returns the exit code, None where `take` was not true, and the end of the errors of the process and of `take`.
     """
     with (
         TemporaryFile("w+") as errors,
@@ -218,7 +218,7 @@ def run_process(
         assert process.stdout is not None
         watch = Timer(seconds, process.kill)
         watch.start()
-        said = ""
+        fault_words = ""
         try:
             for line in process.stdout:
                 if not line.endswith("}\n"):
@@ -227,37 +227,42 @@ def run_process(
                     return None, ""
             process.wait()
         except ValueError as fault:
-            said = str(fault)
+            fault_words = str(fault)
         finally:
             watch.cancel()
             process.kill()
         process.wait()
         errors.seek(0)
-        return process.returncode or int(bool(said)), errors.read()[-2000:] + said
+        return process.returncode or int(bool(fault_words)), errors.read()[-2000:] + fault_words
 
 
 def summary(hours: Sequence[dict[str, Any]], wanted: int, kept: Path) -> str:
     """What came of the hours, and how many new states each tenth of them has."""
     failed = [hour for hour in hours if "failure" in hour]
-    said = [f"{len(hours):,} of {wanted:,} hours are done, {len(failed)} failed ({kept})"]
-    said += [f"seed {hour['seed']}: {hour['failure'].splitlines()[0]}" for hour in failed]
-    said.append(f"{sum('failure' not in hour and counts(hour) for hour in hours):,} of them had enough happen to count")
+    lines = [f"{len(hours):,} of {wanted:,} hours are done, {len(failed)} failed ({kept})"]
+    lines += [f"seed {hour['seed']}: {hour['failure'].splitlines()[0]}" for hour in failed]
+    lines.append(
+        f"{sum('failure' not in hour and counts(hour) for hour in hours):,} of them had enough happen to count"
+    )
+    ended = sum(bool(hour.get("ended_early")) for hour in hours)
+    if ended:
+        lines.append(f"{ended:,} ended early, where Kafka promises nothing any more")
     earlier = sum("tree" in hour for hour in hours)
     if earlier:
-        said.append(
+        lines.append(
             f"{earlier:,} are of earlier trees; one in {REPEATED} was simulated again, to compare the histories"
         )
     seconds = [hour["cpu_seconds"] for hour in hours if "cpu_seconds" in hour]
     if seconds:
-        said.append(f"{sum(seconds) / len(seconds):.1f} CPU seconds an hour")
+        lines.append(f"{sum(seconds) / len(seconds):.1f} CPU seconds an hour")
     known: set[int] = set()
     for part in range(10):
         some = hours[len(hours) * part // 10 : len(hours) * (part + 1) // 10]
         before = len(known)
         known |= states(some)
         if some:
-            said.append(f"seeds {some[0]['seed']:>6,} to {some[-1]['seed']:>6,}: {len(known) - before:>6,} new states")
-    return "\n".join(said)
+            lines.append(f"seeds {some[0]['seed']:>6,} to {some[-1]['seed']:>6,}: {len(known) - before:>6,} new states")
+    return "\n".join(lines)
 
 
 def states(hours: Iterable[dict[str, Any]]) -> set[int]:

@@ -79,6 +79,14 @@ def test_hours_of_an_earlier_tree_are_taken_over_if_its_histories_are_the_same(
     assert "60 of 60 hours are done, 1 failed" in capsys.readouterr().out
 
 
+def test_hours_that_ended_where_nothing_is_promised_are_counted(tmp_path: Path) -> None:
+    hours = [{"seed": seed, "records": 0, "faults": {}, "leader_moves": 0} for seed in (1, 2)]
+    lines = simulate.summary(
+        [hours[0] | {"ended_early": "a record is lost"}, hours[1] | {"ended_early": ""}], 2, tmp_path
+    )
+    assert "1 ended early, where Kafka promises nothing any more" in lines.splitlines()
+
+
 @pytest.mark.parametrize("content", ['{"seed": 1}\n', '{"trace": 1}\n', '["seed", {}]}\n'])
 def test_a_file_without_hours_is_refused_in_a_sentence(content: str, tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text(content)

@@ -87,7 +87,7 @@ def put_back_to_an_earlier_state_that_has_gone_on(lake: Path) -> None:
         put_back_to_an_earlier_state,
     ],
 )
-def test_a_lake_that_was_deleted_or_replaced_is_an_error_to_who_follows_it_and_never_written_to(
+def test_a_lake_that_was_deleted_or_replaced_is_an_error_to_its_followers_and_never_written_to(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     lake = tmp_path / "lake"

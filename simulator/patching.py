@@ -127,6 +127,8 @@ _ATTRIBUTES: tuple[tuple[Any, str, Any], ...] = (
 """What is replaced where it is defined: functions import `uuid4` when they are called, clocks are read often, and kio
 looks at the type and the size of each length that it writes.
 """
+_INHERITED = object()
+"""Stands for the attribute that a class inherits, as `Path` does some from Python 3.13 on."""
 
 
 @cache
@@ -212,12 +214,14 @@ def patched(more: Mapping[Any, Any], attributes: Sequence[tuple[Any, str, Any]] 
     try:
         _patch(places, replacements)
         for where, name, virtual in (*attributes, *_ATTRIBUTES):
-            places.append((where, name, vars(where)[name]))
+            places.append((where, name, vars(where).get(name, _INHERITED)))
             setattr(where, name, virtual)
         yield
     finally:
         for where, name, value in reversed(places):
             if isinstance(where, dict):
                 where[name] = value
+            elif value is _INHERITED:
+                delattr(where, name)
             else:
                 setattr(where, name, value)

@@ -7,6 +7,7 @@ import attrs
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
+from kraftlake.image.controller_registration import ControllerRegistration
 from kraftlake.protocol.error_code import ErrorCode
 from kraftlake.records.metadata_records import (
     ControllerEndpoint,
@@ -16,6 +17,7 @@ from kraftlake.records.metadata_records import (
 )
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
+from kraftlake.runtime.errors import ReplayError
 
 
 @attrs.frozen(kw_only=True)
@@ -29,7 +31,10 @@ class ControllerRegistrationRequest:
 
 
 def register_controller(state: ControllerState, request: ControllerRegistrationRequest) -> ControllerResult[None]:
-    """Register a controller, in place of its last incarnation."""
+    """Register a controller, in place of its last incarnation.
+
+    Raises ControllerApiError for a listener of an unknown security protocol, and before controllers register.
+    """
     if not state.metadata_version.is_controller_registration_supported:
         raise ControllerApiError(
             ErrorCode.UNSUPPORTED_VERSION, "Controllers register from metadata.version 3.7-IV0 on."
@@ -41,6 +46,10 @@ def register_controller(state: ControllerState, request: ControllerRegistrationR
         end_points=request.listeners,
         features=request.features,
     )
+    try:
+        ControllerRegistration.from_record(record)
+    except ReplayError as fault:
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"The {fault}") from fault
     return ControllerResult((ApiMessageAndVersion(record, 0),), None, atomic=True)
 
 

@@ -16,7 +16,7 @@ from kraftlake.controller.cluster.supported_features import version_of_release
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.quorum.bootstrap import BootstrapMetadata
 from kraftlake.protocol.error_code import ErrorCode
-from kraftlake.records.metadata_records import ConfigRecord, ControllerFeature, FeatureLevelRecord
+from kraftlake.records.metadata_records import ConfigRecord, ControllerEndpoint, ControllerFeature, FeatureLevelRecord
 from kraftlake.records.metadata_version import from_feature_level
 from kraftlake.runtime.errors import UsageError
 from tests.controller.controlled_cluster import ControlledCluster, incarnation
@@ -86,6 +86,18 @@ def test_a_feature_change_needs_the_registration_of_every_controller() -> None:
     cluster.run(lambda state: register_controller(state, request))
     assert update(cluster, "metadata.version", 29) is ErrorCode.INVALID_UPDATE_VERSION
     assert update(cluster, "metadata.version", 28) is ErrorCode.NONE
+
+
+def test_a_controller_with_a_listener_of_an_unknown_security_protocol_is_refused() -> None:
+    cluster = ControlledCluster()
+    listener = ControllerEndpoint(name="s", host="h", port=1, security_protocol=4)
+    request = ControllerRegistrationRequest(controller_id=101, incarnation_id=incarnation(101), listeners=(listener,))
+    with pytest.raises(
+        ControllerApiError, match=r"The controller 101 registers listener 's' with the unknown security protocol 4\."
+    ) as refused:
+        cluster.run(lambda state: register_controller(state, request))
+    assert refused.value.error is ErrorCode.INVALID_REQUEST
+    assert not cluster.image.cluster.controllers
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from kraftlake.controller.replication.partitions import Found
 from kraftlake.controller.result import ControllerResult
 from kraftlake.controller.state import ControllerState
 from kraftlake.protocol.error_code import ErrorCode
+from kraftlake.records.metadata_records import PartitionChangeRecord
 from kraftlake.records.serde import ApiMessageAndVersion
 from kraftlake.records.uuid import Uuid
 
@@ -57,5 +58,9 @@ def _assign(
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
     if broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER, None
-    records += change_records(state, topic, place[1], partition, TargetState(directories={broker_id: directory}))
+    changes = change_records(state, topic, place[1], partition, TargetState(directories={broker_id: directory}))
+    records += changes
+    for change in changes:  # which may end a reassignment: a replica that it removes is not elected after it
+        assert isinstance(change.message, PartitionChangeRecord)
+        partition = partition.merge(change.message)
     return ErrorCode.NONE, (topic.name, place[1], partition)

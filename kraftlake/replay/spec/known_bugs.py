@@ -89,6 +89,12 @@ CANCELLED_TO_FENCED: Final = KnownBug(
     since="3.3.0",
     properties=("isr_joins_in_service",),
 )
+REMOVED_IS_ELECTED: Final = KnownBug(
+    name="ReplicationControlManager.handleAssignReplicasToDirs",
+    words="an assignment to a failed log directory, which ends a reassignment, elects a replica that the end removes",
+    since="3.7.0",
+    properties=("isr_among_replicas",),
+)
 EPOCH_OF_SAME_PROCESS: Final = KnownBug(
     name="KAFKA-16952",
     words="a process that registers again gets a new broker epoch",
@@ -109,5 +115,6 @@ KNOWN_BUGS: Final = (
     UNFENCED_WITH_LOST_DIRECTORY,
     REPLACED_REASSIGNMENT_ADDS,
     CANCELLED_TO_FENCED,
+    REMOVED_IS_ELECTED,
 )
 """All of them; `traces.py` says how each shows."""

@@ -14,6 +14,7 @@ from kraftlake.replay.spec.known_bugs import (
     ELR_LOST_BY_DIRECTORIES,
     LAST_KNOWN_LEADER_FENCED,
     NOBODY_LAST_KNOWN,
+    REMOVED_IS_ELECTED,
     REPLACED_REASSIGNMENT_ADDS,
     UNFENCED_IN_SHUTDOWN,
     UNFENCED_WITH_LOST_DIRECTORY,
@@ -40,6 +41,8 @@ def bug_of(
         return UNFENCED_WITH_LOST_DIRECTORY
     if before is None:
         return None
+    if name in REMOVED_IS_ELECTED.properties and _leaves_failed_directory(cluster, before, after, deltas[1]):
+        return REMOVED_IS_ELECTED
     for bug, shows in _OF_CHANGES.items():
         if name in bug.properties and bug.shows_at(level) and shows(before, after):
             return bug
@@ -78,8 +81,23 @@ def _loses_directory_as_unfenced(cluster: ClusterStates, after: PartitionStates,
     was, now = (cluster.image(delta).cluster.brokers.get(leader) for delta in deltas)
     if was is None or now is None or was.epoch != now.epoch or not was.fenced or now.fenced:
         return False
-    number = after.list_of("directories").members[after.list_of("replicas").members.tolist().index(leader)]
-    return was.has_online_dir(Uuid.from_string(after.names.directories[int(number)].as_py()))
+    return was.has_online_dir(_directory_of(after, leader))
+
+
+def _leaves_failed_directory(
+    cluster: ClusterStates, before: PartitionStates, after: PartitionStates, delta: int
+) -> bool:
+    """Whether the leader, whose log directory is offline, loses the lead to a broker that is no replica any more."""
+    leader, was_leader = int(after.leaders[0]), int(before.leaders[0])
+    broker, replicas = cluster.image(delta).cluster.brokers.get(was_leader), _members(after, "replicas")
+    if broker is None or was_leader not in replicas or _members(after, "isr") != {leader}:
+        return False
+    return replicas == _members(before, "replicas") and not broker.has_online_dir(_directory_of(after, was_leader))
+
+
+def _directory_of(states: PartitionStates, replica: int) -> Uuid:
+    number = states.list_of("directories").members[states.list_of("replicas").members.tolist().index(replica)]
+    return Uuid.from_string(states.names.directories[int(number)].as_py())
 
 
 def _keeps_removed(before: PartitionStates, after: PartitionStates) -> bool:

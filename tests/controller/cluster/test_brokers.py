@@ -8,6 +8,7 @@ from kraftlake.controller.cluster.brokers import maybe_fence_stale_broker, regis
 from kraftlake.controller.errors import ControllerApiError
 from kraftlake.controller.replication.directories import assign_replicas_to_dirs
 from kraftlake.controller.replication.elections import ElectionType, elect_leaders
+from kraftlake.controller.replication.reassignments import alter_partition_reassignments
 from kraftlake.image.topics.partition_registration import NO_LEADER
 from kraftlake.protocol.broker_requests import BrokerRegistrationRequest
 from kraftlake.protocol.error_code import ErrorCode
@@ -188,6 +189,24 @@ def test_the_replicas_of_a_failed_directory_leave_their_isrs() -> None:
     assert cluster.image.cluster.brokers[1].directories == (directory(1, 0),)
     answers = cluster.run(lambda state: elect_leaders(state, ElectionType.PREFERRED, [("orders", 1)]))
     assert answers["orders", 1].error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+
+
+def test_a_replica_that_a_reassignment_removes_is_not_elected_by_the_assignment_that_ends_it() -> None:
+    cluster = without_elr()
+    cluster.start(1)
+    cluster.register(2, dirs=2)
+    cluster.heartbeat(2)
+    cluster.assigned("orders", (1,), configs={"unclean.leader.election.enable": "true"})
+    cluster.run(lambda state: alter_partition_reassignments(state, [(("orders", 0), (2,))]))
+    cluster.heartbeat(1, want_fence=True)
+    cluster.heartbeat(1)
+    known = cluster.partition("orders")
+    assert (known.replicas, known.isr, known.leader) == ((2, 1), (2,), 2), "elected uncleanly, and moving on"
+    cluster.heartbeat(2, offline_log_dirs=(directory(2, 1),))
+    epoch, places = cluster.image.cluster.brokers[2].epoch, {directory(2, 1): [(cluster.topic_id("orders"), 0)]}
+    cluster.run(lambda state: assign_replicas_to_dirs(state, 2, epoch, places))
+    known = cluster.partition("orders")
+    assert (known.replicas, known.isr, known.leader) == ((2,), (2,), -1), "Kafka's controller has 1 lead"
 
 
 def test_an_unregistered_broker_loses_its_leaderships() -> None:

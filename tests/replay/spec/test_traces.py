@@ -19,6 +19,7 @@ from kraftlake.replay.spec.known_bugs import (
     KNOWN_BUGS,
     LAST_KNOWN_LEADER_FENCED,
     NOBODY_LAST_KNOWN,
+    REMOVED_IS_ELECTED,
     REPLACED_REASSIGNMENT_ADDS,
     UNFENCED_IN_SHUTDOWN,
     UNFENCED_WITH_LOST_DIRECTORY,
@@ -192,6 +193,23 @@ def test_a_replica_that_a_reassignment_adds_and_removes_at_once_is_no_known_bug(
     reassign(cluster, (1, 4))
     add(cluster, change(cluster, adding_replicas=(3, 4)))
     assert bugs(cluster) == {"reassignment_among_replicas": None}
+
+
+def test_an_assignment_to_a_failed_directory_that_ends_a_reassignment_elects_a_removed_replica() -> None:
+    cluster = cluster_at(elr=False)
+    for broker in (3, 2):
+        cluster.heartbeat(broker, want_fence=True)
+    cluster.clock.advance(60_000)
+    cluster.register(4, process=1, dirs=2)
+    cluster.heartbeat(4)
+    add(cluster, change(cluster, replicas=(4, 1), directories=(directory(4), directory(1)), adding_replicas=(4,)))
+    add(cluster, change(cluster, isr=(4,), leader=4, leader_recovery_state=1))
+    cluster.heartbeat(4, offline_log_dirs=(directory(4, 1),))
+    ends = change(cluster, replicas=(4,), directories=(directory(4, 1),), adding_replicas=(), removing_replicas=())
+    add(cluster, ends, change(cluster, isr=(1,), leader=1))
+    assert bugs(cluster) == {"isr_among_replicas": REMOVED_IS_ELECTED}
+    add(cluster, change(cluster, isr=(2,), leader=2))
+    assert bugs(cluster)["isr_among_replicas"] is None, "nothing has ended"
 
 
 def test_a_replica_that_restarts_out_of_order_or_is_voted_out_uncleanly_may_leave_the_elr() -> None:

@@ -49,7 +49,7 @@ def register_controller(state: ControllerState, request: ControllerRegistrationR
     try:
         ControllerRegistration.from_record(record)
     except ReplayError as fault:
-        raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"The {fault}") from fault
+        raise ControllerApiError(ErrorCode.INVALID_REQUEST, f"The registration is refused: {fault}") from fault
     return ControllerResult((ApiMessageAndVersion(record, 0),), None, atomic=True)
 
 

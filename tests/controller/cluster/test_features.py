@@ -93,7 +93,8 @@ def test_a_controller_with_a_listener_of_an_unknown_security_protocol_is_refused
     listener = ControllerEndpoint(name="s", host="h", port=1, security_protocol=4)
     request = ControllerRegistrationRequest(controller_id=101, incarnation_id=incarnation(101), listeners=(listener,))
     with pytest.raises(
-        ControllerApiError, match=r"The controller 101 registers listener 's' with the unknown security protocol 4\."
+        ControllerApiError,
+        match="The registration is refused: controller 101 registers listener 's' with the unknown security protocol 4",
     ) as refused:
         cluster.run(lambda state: register_controller(state, request))
     assert refused.value.error is ErrorCode.INVALID_REQUEST

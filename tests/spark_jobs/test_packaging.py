@@ -99,6 +99,7 @@ def run_in(folder: Path, script: str, **environment: str) -> subprocess.Complete
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PIP_CONSTRAINT": str(REPOSITORY / "constraints.txt"),
         "PIP_NO_BUILD_ISOLATION": "0",  # pip's way to say: without isolation, so without the network
+        "PYTHONPATH": "",  # may name this repository, where pip would find kraftlake installed
     }
     return subprocess.run(
         ["bash", "-ec", script], cwd=folder, env=driver_environment() | tools | environment, capture_output=True,

@@ -15,10 +15,13 @@ from pathlib import Path
 import pytest
 
 from tests.planted.bugs import BUGS, PlantedBug
+from tests.wheel import copy_sources
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 COPIED = ("kraftlake", "pyspark_kraft", "tests")
+IN_KERNELS = [bug for bug in BUGS if bug.file.startswith("kraftlake/kernels/")]
+IN_PYTHON = [bug for bug in BUGS if bug not in IN_KERNELS]
 TEST_FAILED = 1  # pytest's exit code; an error of collection has another
 
 
@@ -52,35 +55,44 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def plant(folder: Path, bug: PlantedBug) -> None:
+    place = folder / bug.file
+    place.write_text(place.read_text("utf-8").replace(bug.sound, bug.planted), "utf-8")
+
+
+def is_caught(folder: Path, bug: PlantedBug) -> None:
+    pytest_ = ("pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "-p", "no:randomly")
+    done = python(folder, "-m", *pytest_, bug.test)
+    assert done.returncode == TEST_FAILED, f"{bug.name} was not caught by {bug.test}:\n{done.stdout}\n{done.stderr}"
+    assert " failed" in done.stdout, "and not by a test that ends with an error before it began"
+
+
+def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    own = {"PYTHONPATH": str(folder), "KRAFTLAKE_TESTS": "quick", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=os.environ | own, capture_output=True, text=True, timeout=600,
+        check=False,
+    )  # fmt: skip
+
+
 @pytest.mark.skipif(not LONG, reason="plants every bug: `make test-long`")
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", IN_PYTHON, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_caught(copy: Path, bug: PlantedBug) -> None:
     place = copy / bug.file
     sound = place.read_text("utf-8")
-    place.write_text(sound.replace(bug.sound, bug.planted), "utf-8")
+    plant(copy, bug)
     try:
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-x",
-                "-n0",
-                "-p",
-                "no:cacheprovider",
-                "-p",
-                "no:randomly",
-                bug.test,
-            ],
-            cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy), "KRAFTLAKE_TESTS": "quick", "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        is_caught(copy, bug)
     finally:
         place.write_text(sound, "utf-8")
-    assert done.returncode == TEST_FAILED, f"{bug.name} was not caught by {bug.test}:\n{done.stdout}\n{done.stderr}"
-    assert " failed" in done.stdout, "and not by a test that ends with an error before it began"
+
+
+@pytest.mark.skipif(not LONG, reason="compiles the kernels for each bug: `make test-long`")
+@pytest.mark.parametrize("bug", IN_KERNELS, ids=lambda bug: bug.name)
+def test_a_bug_that_is_planted_in_the_kernels_is_caught(tmp_path: Path, bug: PlantedBug) -> None:
+    folder = tmp_path / "copy"
+    copy_sources(folder, "tests")
+    plant(folder, bug)
+    built = python(folder, "setup.py", "-q", "build_ext", "--inplace")
+    assert built.returncode == 0, built.stderr
+    is_caught(folder, bug)

@@ -19,12 +19,16 @@ _OBSERVED_MS: Final = 300_000
 
 @attrs.frozen(kw_only=True)
 class NodeProgress:
-    """The progress of one node; times in epoch ms, −1 if unknown."""
+    """The progress of one node; times in epoch ms, −1 if unknown.
+
+    `last_fetch_leader_log_end_offset` is the end of the leader's log when the node last reported.
+    """
 
     id: int
     directory_id: Uuid = Uuid.ZERO
     log_end_offset: int = -1
     last_fetch_ms: int = -1
+    last_fetch_leader_log_end_offset: int = -1
     last_caught_up_ms: int = -1
 
 
@@ -36,13 +40,22 @@ class ReplicaProgress:
         self._replicas: dict[int, NodeProgress] = {}
 
     def note(self, id_: int, log_end_offset: int, *, end_offset: int, directory_id: Uuid = Uuid.ZERO) -> None:
-        """Note the progress of a node, while the log ends at `end_offset`."""
+        """Note the progress of a node, while the log ends at `end_offset`.
+
+        The node is caught up now if it has the whole log, else it was at its last report if it has the log of then.
+        """
         now = self._clock.milliseconds()
         before = self._replicas.get(id_, NodeProgress(id=id_))
+        caught_up = before.last_caught_up_ms
+        if log_end_offset >= end_offset:
+            caught_up = now
+        elif 0 < before.last_fetch_leader_log_end_offset <= log_end_offset:
+            caught_up = max(caught_up, before.last_fetch_ms)
         self._replicas[id_] = NodeProgress(
             id=id_, log_end_offset=min(log_end_offset, end_offset), last_fetch_ms=now,
+            last_fetch_leader_log_end_offset=end_offset,
             directory_id=before.directory_id if directory_id == Uuid.ZERO else directory_id,
-            last_caught_up_ms=now if log_end_offset >= end_offset else before.last_caught_up_ms,
+            last_caught_up_ms=caught_up,
         )  # fmt: skip
 
     def described(

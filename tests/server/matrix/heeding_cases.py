@@ -7,6 +7,7 @@ place, shows as an observation that should be another.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -65,6 +66,11 @@ def _attributes(side: Side, topic: str) -> list[int]:
     asked = fetched(side, (topic, [{"partition": 0, "fetch_offset": 0}]))
     records = bytes(side.ask("fetch", 12, **asked).responses[0].partitions[0].records)
     return [header[5] & (COMPRESSION_BITS | 8) for _, _, header in headers(records)]
+
+
+def _half_an_hour_ahead(side: Side, topic: str) -> list[tuple[int, bool]]:
+    """The answer to a batch with a time half an hour from now: `NOW` is of when the tests were collected."""
+    return _of(batch(b"a", times=(int(time.time() * 1000) + _HOUR // 2,)))(side, topic)
 
 
 def _segments(*batches: bytes) -> Observe:
@@ -128,7 +134,7 @@ _EFFECTS: Final = (
         (_TAKEN, _WRONG_TIME, _TAKEN),
     ),
     Effect(
-        "log.message.timestamp.after.max.ms", "1000", str(9 * DAY), _of(batch(b"a", times=(NOW + _HOUR // 2,))),
+        "log.message.timestamp.after.max.ms", "1000", str(9 * DAY), _half_an_hour_ahead,
         (_TAKEN, _WRONG_TIME, _TAKEN),
     ),
     Effect("log.cleanup.policy", "compact", "delete", _of(_BATCH), (_TAKEN, _INVALID, _TAKEN)),

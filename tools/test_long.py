@@ -1,53 +1,143 @@
-"""Runs every test at full size and keeps the result, with the seed that repeats it, in docs/test-long.md."""
+"""Runs every test at full size, in one part or more, and keeps the result, with the seed that repeats it, in docs.
+
+A run that is stopped, or in which tests fail, goes on where it was: the next part runs what has not passed yet, with
+the same seed. `KRAFTLAKE_SEED=7 make test-long` begins anew.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
-import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+import attrs
+
+from tests.passed_earlier import PASSED_EARLIER
 from tests.seed import seed_of_run
+from tools.test_quick import without_group
 
 ROOT = Path(__file__).resolve().parents[1]
+ENDED = (0, 1)
+"""pytest's exit codes where all tests have run."""
+_WORKERS = ("-n", "2", "--dist", "loadgroup")
+_TEST = re.compile(r"\[gw\d+\] \[ *(\d+)%\] ([A-Z]+) (.*?) ?$")
 
 
-def main() -> int:
+@attrs.define
+class Run:
+    """What the parts of a run have found. `file` has a line for each part and each test, written as they come."""
+
+    file: Path
+    seed: str
+    outcomes: dict[str, str] = attrs.field(factory=dict)
+    minutes: dict[str, float] = attrs.field(factory=dict)
+    """Of the parts, by their commit."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Run | None:
+        """The run that is kept in a folder; None where there is none, or all has passed."""
+        file = folder / "run.jsonl"
+        if not file.exists():
+            return None
+        lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        run = cls(file, lines[0]["seed"])
+        for line in lines:
+            run.take(line)
+        return None if any(line.get("complete") for line in lines) else run
+
+    def take(self, line: dict[str, Any]) -> None:
+        """Add what a line says."""
+        if "test" in line:
+            self.outcomes[line["test"]] = line["outcome"]
+        if "minutes" in line:
+            self.minutes[line["commit"]] = line["minutes"]
+
+    def keep(self, **line: Any) -> None:
+        """Add a line, and write it down."""
+        self.take(line)
+        with self.file.open("a", encoding="utf-8") as file:
+            print(json.dumps(line), file=file)
+
+    def tests(self, outcome: str) -> list[str]:
+        """The tests with an outcome."""
+        return [name for name, found in self.outcomes.items() if found == outcome]
+
+
+def main(words: Sequence[str] = _WORKERS, root: Path = ROOT) -> int:
     """Runs, shows and records; the exit code is that of the tests."""
-    seed = seed_of_run()
-    command = ["-m", "pytest", "-v", "-n", "2", "--dist", "loadgroup", "--durations=40", f"--randomly-seed={seed}"]
-    command += [f"--hypothesis-seed={seed}"]
+    folder = root / "build" / "test-long"
+    tally = folder / "tally.json"
+    run = None if "KRAFTLAKE_SEED" in os.environ else Run.read(folder)
+    if run is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        run = Run(folder / "run.jsonl", seed_of_run())
+        for file in (run.file, tally):
+            file.unlink(missing_ok=True)
+        run.keep(seed=run.seed)
+    os.environ["KRAFTLAKE_SEED"] = seed = run.seed
     print(f"seed {seed}: KRAFTLAKE_SEED={seed} make test-long repeats this run", flush=True)
-    start = time.monotonic()
-    tally = Path(tempfile.gettempdir()) / f"kraftlake-tally-{os.getpid()}.json"
-    environment = os.environ | {"KRAFTLAKE_TALLY": str(tally)}
-    tests = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-    last = percent = ""
-    for line in tests.stdout or ():
-        last = line.strip("= \n") or last
-        test = re.match(r"\[gw\d+\] \[ *(\d+)%\] (\w+) (.*)", line)
+    if passed := run.tests("PASSED"):
+        print(f"passed in an earlier part, and not run again: {len(passed):,}", flush=True)
+    (folder / "passed.json").write_text(json.dumps(passed), "utf-8")
+    command = ["-m", "pytest", "-v", *words, "--durations=40", f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]
+    own = {"KRAFTLAKE_TALLY": str(tally), PASSED_EARLIER: str(folder / "passed.json")}
+    tests = subprocess.Popen(
+        [sys.executable, *command], cwd=root, env=os.environ | own, stdout=subprocess.PIPE, text=True
+    )
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # pytest gets it too, and says what failed until then
+    _follow(tests.stdout or (), run, _commit(root))
+    code = tests.wait()
+    if code not in ENDED:
+        print(f"passed until now: {len(run.tests('PASSED')):,}; `make test-long` goes on with the others", flush=True)
+        return code
+    (root / "docs" / "test-long.md").write_text(_page(run, tally), "utf-8")
+    if code == 0:
+        run.keep(complete=True)
+    return code
+
+
+def _follow(lines: Iterable[str], run: Run, commit: str) -> None:
+    """Write down each outcome; show the failures, a line for each percent, and what pytest says besides of tests."""
+    start, percent, before = time.monotonic(), "", run.minutes.get(commit, 0.0)
+    for line in lines:
+        test = _TEST.match(line.rstrip("\n"))
         if test is None:
             if not line.startswith("tests/"):  # a test that starts
                 print(line, end="", flush=True)
-        elif test[2] in ("FAILED", "ERROR") or test[1] != percent:
-            # A run of hours that is stopped has named what failed until then.
+            continue
+        minutes = (time.monotonic() - start) / 60
+        name = without_group(test[3])
+        run.keep(test=name, outcome=test[2], commit=commit, minutes=round(before + minutes, 2))
+        if test[2] in ("FAILED", "ERROR") or test[1] != percent:
             percent = test[1]
-            print(f"{percent:>3} % after {(time.monotonic() - start) / 60:.0f} min  {test[2]} {test[3]}", flush=True)
-    tests.wait()
-    minutes = (time.monotonic() - start) / 60
-    outcome = re.sub(r" in [\d.]+s.*", "", last)
-    (ROOT / "docs" / "test-long.md").write_text(
+            print(f"{percent:>3} % after {minutes:.0f} min  {test[2]} {name}", flush=True)
+
+
+def _commit(root: Path) -> str:
+    """The commit that is checked out, and whether files differ from it."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
+def _page(run: Run, tally: Path) -> str:
+    """docs/test-long.md: what came of all parts."""
+    counts = Counter(run.outcomes.values())
+    words = ", ".join(f"{counts[outcome]:,} {outcome.lower()}" for outcome in sorted(counts))
+    parts = "".join(f"- {commit}, {minutes:.0f} minutes\n" for commit, minutes in run.minutes.items())
+    return (
         "# The last run of the tests at full size\n\n"
-        f"`make test-long`: {outcome}, in {minutes:.0f} minutes on {os.cpu_count()} cores, seed {seed}\n"
-        f"(`KRAFTLAKE_SEED={seed} make test-long` repeats it).\n"
-        f"{_agreement(tally)}",
-        encoding="utf-8",
+        f"`make test-long`: {words}, in {sum(run.minutes.values()):.0f} minutes on {os.cpu_count()} cores, seed "
+        f"{run.seed}\n(`KRAFTLAKE_SEED={run.seed} make test-long` repeats it), on the commits\n\n{parts}"
+        f"{_agreement(tally)}"
     )
-    return tests.returncode
 
 
 def _agreement(tally: Path) -> str:
@@ -56,7 +146,6 @@ def _agreement(tally: Path) -> str:
         counts = json.loads(tally.read_text("utf-8"))
     except OSError:
         return "\nThe comparison with Kafka's own classes did not finish.\n"
-    tally.unlink()
     records = counts["records"]
     rows = "".join(f"| {name} | {number:,} |\n" for name, number in sorted(records.items()))
     return (

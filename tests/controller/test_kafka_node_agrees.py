@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -391,34 +392,37 @@ def test_delegation_tokens_are_answered_and_written_down_alike(tmp_path: Path) -
     assert len(both.steps) == 40, "each of the 20 is followed by an ACL"
 
 
+@contextmanager
+def two_brokers(folder: Path, dirs: int = 1) -> Iterator[BothControllers]:
+    """The brokers 11 and 12, each with so many log directories."""
+    with started_nodes(folder, {1: "controller"}, settings=PROPERTIES) as nodes:
+        both = BothControllers(nodes[1])
+        for broker in (11, 12):
+            both.register(broker, dirs=dirs)
+            both.heartbeat(broker)
+        yield both
+        both.rpc.close()
+
+
 @long_only
 def test_kafka_forgets_to_clear_its_index_of_eligible_leaders(tmp_path: Path) -> None:
     """A ClearElrRecord leaves BrokersToElrs as it is; once the topic is deleted, unregistering a broker fails there."""
-    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
-        both = BothControllers(nodes[1])
-        for broker in (11, 12):
-            both.register(broker)
-            both.heartbeat(broker)
+    with two_brokers(tmp_path) as both:
         both.create("orders", (11, 12), configs={"min.insync.replicas": "2"})
         both.alter_isr("orders", 11, 11)
         both.configure(TOPIC, "orders", "min.insync.replicas", OpType.SET, "1")
         both.delete("orders")
         assert both.differences == []
         both.unregister(12)
-        both.rpc.close()
     difference = both.differences[0]
     assert (difference.step, difference.theirs, difference.ours) == ("unregister 12", -1, 0)
-    assert STALE_INDEX in (nodes[1].folder / "server.log").read_text("utf-8")
+    assert STALE_INDEX in (both.node.folder / "server.log").read_text("utf-8")
 
 
 @long_only
 def test_kafka_forgets_that_a_last_known_leader_may_be_no_replica(tmp_path: Path) -> None:
     """PartitionRegistration.directory throws for whoever is no replica, and the election asks it for that leader."""
-    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
-        both = BothControllers(nodes[1])
-        for broker in (11, 12):
-            both.register(broker)
-            both.heartbeat(broker)
+    with two_brokers(tmp_path) as both:
         both.create("risky", (11,), configs={"unclean.leader.election.enable": "true"})
         both.move("risky", (12,))
         both.heartbeat(11, want_fence=True)  # 12 leads, uncleanly
@@ -426,20 +430,15 @@ def test_kafka_forgets_that_a_last_known_leader_may_be_no_replica(tmp_path: Path
         both.unregister(11)
         assert both.differences == []
         both.register(11)
-        both.rpc.close()
     difference = both.differences[0]
     assert (difference.step, difference.theirs, difference.ours) == ("register 11", -1, 0)
-    assert "Replica 12 is not assigned to this partition" in (nodes[1].folder / "server.log").read_text("utf-8")
+    assert "Replica 12 is not assigned to this partition" in (both.node.folder / "server.log").read_text("utf-8")
 
 
 @long_only
 def test_kafka_elects_a_replica_that_the_same_request_removes(tmp_path: Path) -> None:
     """What an assignment to a failed directory does is computed from the replicas before the reassignment it ends."""
-    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
-        both = BothControllers(nodes[1])
-        for broker in (11, 12):
-            both.register(broker, dirs=2)
-            both.heartbeat(broker)
+    with two_brokers(tmp_path, dirs=2) as both:
         both.create("risky", (11,), configs={"unclean.leader.election.enable": "true"})
         both.move("risky", (12,))
         both.heartbeat(11, want_fence=True)  # 12 leads, uncleanly
@@ -447,8 +446,7 @@ def test_kafka_elects_a_replica_that_the_same_request_removes(tmp_path: Path) ->
         both.heartbeat(12, offline=1)
         assert both.differences == []
         both.assign(12, 1, "risky", 0)
-        judged = judge_log(kraftlake.open(nodes[1].metadata_directory))
-        both.rpc.close()
+        judged = judge_log(kraftlake.open(both.node.metadata_directory))
     assert [(one.name, one.known_bug) for one in judged.violations] == [("isr_among_replicas", REMOVED_IS_ELECTED)]
     (written,) = both.differences
     assert '"leader": 11' in written.theirs[-1]
@@ -459,11 +457,7 @@ def test_kafka_elects_a_replica_that_the_same_request_removes(tmp_path: Path) ->
 @long_only
 def test_kafka_forgets_to_clear_its_index_of_directories(tmp_path: Path) -> None:
     """A topic that is deleted while its ISR is empty stays in directoriesToPartitions; a lost disk fails there then."""
-    with started_nodes(tmp_path, {1: "controller"}, settings=PROPERTIES) as nodes:
-        both = BothControllers(nodes[1])
-        for broker in (11, 12):
-            both.register(broker, dirs=2)
-            both.heartbeat(broker)
+    with two_brokers(tmp_path, dirs=2) as both:
         both.create("orders", (11, 12), configs={"min.insync.replicas": "2"})
         both.assign(12, 1, "orders", 0)
         both.heartbeat(11, want_fence=True)
@@ -471,7 +465,6 @@ def test_kafka_forgets_to_clear_its_index_of_directories(tmp_path: Path) -> None
         both.delete("orders")
         assert both.differences == []
         both.heartbeat(12, offline=1)
-        both.rpc.close()
     difference = both.differences[0]
     assert (difference.step, difference.theirs, difference.ours) == ("heartbeat 12 ", -1, [True, False, False])
-    assert STALE_INDEX in (nodes[1].folder / "server.log").read_text("utf-8")
+    assert STALE_INDEX in (both.node.folder / "server.log").read_text("utf-8")

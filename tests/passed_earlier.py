@@ -13,7 +13,7 @@ PASSED_EARLIER = "KRAFTLAKE_PASSED_EARLIER"
 
 
 def deselect_passed(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take the tests out that have passed, if any."""
+    """Deselect the tests that have passed, where the variable names a file."""
     if not (path := os.environ.get(PASSED_EARLIER)):
         return
     passed = set(json.loads(Path(path).read_text("utf-8")))

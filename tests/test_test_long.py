@@ -55,7 +55,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def begin(project: Path) -> subprocess.Popen[str]:
-    """A part, as a process with a group of its own, as a terminal gives it."""
+    """Start a part in a process group of its own, as a terminal does."""
     command = [sys.executable, "-c", RUN, *WORDS]
     return subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -95,6 +95,28 @@ def test_a_run_that_is_stopped_or_in_which_tests_fail_goes_on_with_the_others(pr
 
     assert end(begin(project))[0] == 0
     assert len(set(seeds.read_text().split())) == 2, "all had passed: another run, with a seed of its own"
+
+
+def test_a_damaged_file_is_refused_in_a_sentence(project: Path) -> None:
+    kept = project / "build" / "test-long" / "run.jsonl"
+    kept.parent.mkdir(parents=True)
+    for damaged in ("", "{}\n", '{"seed": "7"}\n{"test": "test_some'):
+        kept.write_text(damaged)
+        part = subprocess.run(
+            [sys.executable, "-c", RUN, *WORDS], cwd=project, capture_output=True, text=True, check=False
+        )
+        assert (part.returncode, part.stdout) == (1, "")
+        assert part.stderr == f"{kept} is damaged: remove it, and the next run begins anew.\n"
+        assert kept.read_text() == damaged
+
+
+def test_a_test_that_failed_and_is_there_no_more_is_not_counted(project: Path) -> None:
+    (project / "go on").touch()
+    assert end(begin(project))[0] == FAILED
+    (project / "test_some.py").write_text(TESTS.replace("test_that_waits", "test_renamed"))
+    (project / "mended").touch()
+    assert end(begin(project))[0] == 0
+    assert "`make test-long`: 2 passed, in " in (project / "docs" / "test-long.md").read_text()
 
 
 def test_a_seed_begins_anew(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

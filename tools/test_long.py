@@ -1,7 +1,7 @@
-"""Runs every test at full size, in one part or more, and keeps the result, with the seed that repeats it, in docs.
+"""Runs every test at full size, in one part or more, and keeps the result, with its seed, in docs/test-long.md.
 
-A run that is stopped, or in which tests fail, goes on where it was: the next part runs what has not passed yet, with
-the same seed. `KRAFTLAKE_SEED=7 make test-long` begins anew.
+A run that was stopped, or in which tests failed, goes on: the next part runs what has not passed yet, with the same
+seed. `KRAFTLAKE_SEED=7 make test-long` begins anew.
 """
 
 from __future__ import annotations
@@ -43,18 +43,25 @@ class Run:
 
     @classmethod
     def read(cls, folder: Path) -> Run | None:
-        """The run that is kept in a folder; None where there is none, or all has passed."""
+        """The run that is kept in a folder, with what has passed; None where there is none, or all has passed.
+
+        Ends the program where the file is damaged.
+        """
         file = folder / "run.jsonl"
         if not file.exists():
             return None
-        lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-        run = cls(file, lines[0]["seed"])
-        for line in lines:
-            run.take(line)
+        try:
+            lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+            run = cls(file, lines[0]["seed"])
+            for line in lines:
+                run.take(line)
+        except (ValueError, KeyError, IndexError):
+            raise SystemExit(f"{file} is damaged: remove it, and the next run begins anew.") from None
+        run.outcomes = dict.fromkeys(run.passed(), "PASSED")  # the others run again, where they still exist
         return None if any(line.get("complete") for line in lines) else run
 
     def take(self, line: dict[str, Any]) -> None:
-        """Add what a line says."""
+        """Add the outcome and the minutes in a line."""
         if "test" in line:
             self.outcomes[line["test"]] = line["outcome"]
         if "minutes" in line:
@@ -66,16 +73,16 @@ class Run:
         with self.file.open("a", encoding="utf-8") as file:
             print(json.dumps(line), file=file)
 
-    def tests(self, outcome: str) -> list[str]:
-        """The tests with an outcome."""
-        return [name for name, found in self.outcomes.items() if found == outcome]
+    def passed(self) -> list[str]:
+        """The tests that have passed."""
+        return [name for name, outcome in self.outcomes.items() if outcome == "PASSED"]
 
 
 def main(words: Sequence[str] = _WORKERS, root: Path = ROOT) -> int:
     """Runs, shows and records; the exit code is that of the tests."""
     folder = root / "build" / "test-long"
     tally = folder / "tally.json"
-    run = None if "KRAFTLAKE_SEED" in os.environ else Run.read(folder)
+    run = None if os.environ.get("KRAFTLAKE_SEED") else Run.read(folder)
     if run is None:
         folder.mkdir(parents=True, exist_ok=True)
         run = Run(folder / "run.jsonl", seed_of_run())
@@ -84,7 +91,7 @@ def main(words: Sequence[str] = _WORKERS, root: Path = ROOT) -> int:
         run.keep(seed=run.seed)
     os.environ["KRAFTLAKE_SEED"] = seed = run.seed
     print(f"seed {seed}: KRAFTLAKE_SEED={seed} make test-long repeats this run", flush=True)
-    if passed := run.tests("PASSED"):
+    if passed := run.passed():
         print(f"passed in an earlier part, and not run again: {len(passed):,}", flush=True)
     (folder / "passed.json").write_text(json.dumps(passed), "utf-8")
     command = ["-m", "pytest", "-v", *words, "--durations=40", f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]
@@ -96,7 +103,7 @@ def main(words: Sequence[str] = _WORKERS, root: Path = ROOT) -> int:
     _follow(tests.stdout or (), run, _commit(root))
     code = tests.wait()
     if code not in ENDED:
-        print(f"passed until now: {len(run.tests('PASSED')):,}; `make test-long` goes on with the others", flush=True)
+        print(f"passed until now: {len(run.passed()):,}; `make test-long` goes on with the others", flush=True)
         return code
     (root / "docs" / "test-long.md").write_text(_page(run, tally), "utf-8")
     if code == 0:
@@ -105,12 +112,12 @@ def main(words: Sequence[str] = _WORKERS, root: Path = ROOT) -> int:
 
 
 def _follow(lines: Iterable[str], run: Run, commit: str) -> None:
-    """Write down each outcome; show the failures, a line for each percent, and what pytest says besides of tests."""
+    """Write down each outcome; show the failures, a line for each percent, and pytest's other lines."""
     start, percent, before = time.monotonic(), "", run.minutes.get(commit, 0.0)
     for line in lines:
         test = _TEST.match(line.rstrip("\n"))
         if test is None:
-            if not line.startswith("tests/"):  # a test that starts
+            if not re.match(r"tests/\S+::", line):  # a test that starts
                 print(line, end="", flush=True)
             continue
         minutes = (time.monotonic() - start) / 60
@@ -128,7 +135,7 @@ def _commit(root: Path) -> str:
 
 
 def _page(run: Run, tally: Path) -> str:
-    """docs/test-long.md: what came of all parts."""
+    """The page docs/test-long.md, from all parts."""
     counts = Counter(run.outcomes.values())
     words = ", ".join(f"{counts[outcome]:,} {outcome.lower()}" for outcome in sorted(counts))
     parts = "".join(f"- {commit}, {minutes:.0f} minutes\n" for commit, minutes in run.minutes.items())

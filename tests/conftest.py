@@ -33,7 +33,7 @@ FAST_ROOMS = {"delta", "generate", "image", "kafka_files", "publisher", "records
 settings.register_profile(
     "quick", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("long", parent=settings.get_profile("quick"), max_examples=1000)
+settings.register_profile("long", parent=settings.get_profile("quick"), max_examples=300)
 settings.load_profile(os.environ.get("KRAFTLAKE_TESTS", "quick"))
 if os.environ.get("KRAFTLAKE_TESTS") != "long":
     choose_files_in_memory()

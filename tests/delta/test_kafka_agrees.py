@@ -33,7 +33,7 @@ from tests.metadata_logs import metadata_logs
 
 pytestmark = pytest.mark.spark
 
-HISTORIES = max(100, settings.default.max_examples)
+HISTORIES = 1_000 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 100
 SEED = int(os.environ.get("KRAFTLAKE_SEED") or 0)
 BROKERS = range(7)
 """Those of the histories, 1 to 5, and two that nobody has heard of."""

@@ -10,7 +10,7 @@ import pytest
 from tests.kernels.guarded_builds import GuardedBuild
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-MUTANTS = 500 if LONG else 5
+MUTANTS = 150 if LONG else 5
 MUTANTS_A_PROCESS = 50  # a sanitized process keeps 10 MB of each
 CALLERS = (
     "tests/records",

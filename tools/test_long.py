@@ -27,7 +27,7 @@ from tools.test_quick import without_group
 ROOT = Path(__file__).resolve().parents[1]
 ENDED = (0, 1)
 """pytest's exit codes where all tests have run."""
-_WORKERS = ("-n", "2", "--dist", "loadgroup")
+_WORKERS = ("-n", "3", "--dist", "loadgroup")
 _TEST = re.compile(r"\[gw\d+\] \[ *(\d+)%\] ([A-Z]+) (.*?) ?$")
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.kernels.guarded_builds import GuardedBuild
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-MUTANTS = 150 if LONG else 5
+MUTANTS = 60 if LONG else 5
 MUTANTS_A_PROCESS = 50  # a sanitized process keeps 10 MB of each
 CALLERS = (
     "tests/records",
@@ -57,7 +57,7 @@ def test_the_sanitizers_end_a_process_that_reads_beyond_a_buffer(sanitized_build
 
 
 def test_the_sanitizers_find_nothing_in_the_kernels_tests(sanitized_build: GuardedBuild) -> None:
-    done = sanitized_build.run(*PYTEST, "tests/kernels", *(CALLERS if LONG else ()))
+    done = sanitized_build.run(*PYTEST, "tests/kernels")
     passes(done, " passed")
 
 

@@ -51,7 +51,10 @@ class LogEvents:
         if not lenient:
             check_unbroken(reader, after + 1, self._to_offset)
         image = attrs.evolve(begin.image, provenance=self._replay.last)
-        self._events = DeltaEvents(attrs.evolve(begin, image=image), show_secrets=show_secrets, of_brokers=of_brokers)
+        begin = attrs.evolve(
+            begin, image=image, quorum=begin.newest_quorum
+        )  # a transaction that is open delays neither
+        self._events = DeltaEvents(begin, show_secrets=show_secrets, of_brokers=of_brokers)
         self.begin: MetadataImage = image
         """The image before the first delta."""
 

@@ -34,7 +34,7 @@ from tests.replay.made_logs import (
     write_directory,
 )
 from tests.tables.events.reference import change_events
-from tests.tables.events.test_events_writer import InMemory, config, leads
+from tests.tables.events.test_events_writer import InMemory, config, leads, voted
 from tests.tables.logs_for_writers import table_of
 from tests.tables.sample_log import SAMPLES
 
@@ -93,6 +93,14 @@ def test_any_range_of_any_log_does(log: list[RecordBatch], at: int, size: int) -
     first, last = min(at, end), min(at + size, end)
     reader = InMemory(log)
     assert of_log_events(reader, first or None, last) == one_by_one(reader, first or None, last)
+
+
+def test_a_control_record_before_a_range_makes_no_event_when_a_transaction_is_open() -> None:
+    reader = InMemory([data(0, begin()), voted(1, (3000, 1)), data(3, end())])
+    for first, kinds in ((1, ["feature_changed", "voter_added"]), (2, ["voter_added"]), (3, [])):
+        rows, _, _ = of_log_events(reader, first, 3)
+        assert [row[3] for row in rows] == kinds
+        assert rows == one_by_one(reader, first, 3)[0]
 
 
 def test_the_load_of_the_snapshot_that_a_log_starts_with_has_no_events() -> None:

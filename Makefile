@@ -1,7 +1,7 @@
 # make demo   a real Kafka log, all the way: files → Delta lake → Spark stream → images → local changes; then a cluster of our own
 # make test   format, lint, types, import contracts, assertions that may be skipped, tests (quick profile), the samples' tests in a bare install too
 # make check  format, lint, types and the fast tests: what to run between two edits (a minute, once types are cached)
-# make test-long   the same tests at full size; the result is kept in docs/test-long.md; goes on where it was stopped
+# make test-long   the same tests at full size, room by room; what each did is kept in docs/test-long.md; ROOMS='delta image' runs those
 # make simulate HOURS=10000   hours of simulated clusters, in runs of 90 minutes that go on from each other, and the new states they show
 # make docs   the site of docs/ with the reference of commands, Python, tables and metrics, in build/docs/site; man pages in build/man
 # make wheels the sdist, and a wheel for each platform, compiled by zig: for glibc 2.17 and newer; KRAFTLAKE_HOME_PAGE=https://…
@@ -83,7 +83,7 @@ test: .venv/dev
 test-long: lint java chromium
 	@command -v promtool prometheus >/dev/null || \
 	  echo "tests/ops skips the alerts and the queries: promtool and prometheus are not installed (apt: prometheus)" >&2
-	KRAFTLAKE_TESTS=long $(BIN)/python -m tools.test_long
+	KRAFTLAKE_TESTS=long $(BIN)/python -m tools.test_long $(ROOMS)
 
 HOURS ?= 100
 simulate: .venv/dev

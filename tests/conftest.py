@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, settings
 from kraftlake.runtime.errors import KraftlakeError
 from kraftlake.spark_jobs.class_archive import archive_options
 from tests.files_in_memory import choose_files_in_memory
-from tests.passed_earlier import deselect_passed
 from tests.room_seconds import RoomSeconds, room_of
 from tests.seed import seed_of_run
 
@@ -77,13 +76,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a JVM share a worker: those of Spark's session, of Spark's cluster, and of Kafka's own classes.
 
     So do those of a module with something that is made once, since each worker would make it. The tests without a JVM
     are fast in some rooms.
     """
-    deselect_passed(config, items)
     for item in items:
         if room_of(item.nodeid) in FAST_ROOMS and not item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.fast)

@@ -1,8 +1,9 @@
-"""`make test-long`: what has passed does not run again, and the page has the sum of the parts."""
+"""`make test-long`: the page has what each room did, and a run that was stopped goes on."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,34 +14,37 @@ import pytest
 from tests.cli.running import ROOT
 from tests.waiting import PATIENCE, wait_for
 
-CONFTEST = """
-import pytest
-from tests.passed_earlier import deselect_passed
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
-    deselect_passed(config, items)
+ALPHA = """
+import os
+from pathlib import Path
+def test_sound():
+    with Path("alpha").open("a") as file:
+        file.write(os.environ["KRAFTLAKE_SEED"] + " ")
 """
-TESTS = """
-import os, time
+BETA = """
+import time
 from pathlib import Path
 import pytest
 
-@pytest.mark.xdist_group("group")
-@pytest.mark.parametrize("name", ["a@b c"])
-def test_sound(name):
-    with Path("sound").open("a") as file:
-        file.write(os.environ["KRAFTLAKE_SEED"] + " ")
-
-@pytest.mark.xdist_group("group")
 def test_that_waits():
     Path("waits").touch()
     while not Path("go on").exists():
         time.sleep(0.05)
     assert Path("mended").exists()
+
+@pytest.mark.skip
+def test_for_another_machine():
+    pass
 """
-WORDS = ["-n", "1", "--dist", "loadgroup", "--randomly-dont-reorganize", "-p", "no:cacheprovider"]
-RUN = "import sys; from pathlib import Path; from tools.test_long import main; sys.exit(main(sys.argv[1:], Path.cwd()))"
+BESIDE = """
+def test_beside_the_rooms():
+    pass
+"""
+WORDS = ["-p", "no:xdist", "-p", "no:cacheprovider", "--rootdir=."]
+RUN = (
+    "import sys; from pathlib import Path; from tools.test_long import main; "
+    f"sys.exit(main(sys.argv[1:], {WORDS}, Path.cwd()))"
+)
 STOPPED, FAILED = 2, 1
 
 
@@ -48,80 +52,84 @@ STOPPED, FAILED = 2, 1
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("KRAFTLAKE_SEED", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    for name, content in (("alpha/test_a.py", ALPHA), ("beta/deep/test_b.py", BETA), ("test_c.py", BESIDE)):
+        place = tmp_path / "tests" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(content)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "docs").mkdir()
-    for name, content in (("pytest.ini", "[pytest]\n"), ("conftest.py", CONFTEST), ("test_some.py", TESTS)):
-        (tmp_path / name).write_text(content)
     return tmp_path
 
 
-def begin(project: Path) -> subprocess.Popen[str]:
-    """Start a part in a process group of its own, as a terminal does."""
-    command = [sys.executable, "-c", RUN, *WORDS]
-    return subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True, start_new_session=True)
+def begin(project: Path, *names: str) -> subprocess.Popen[str]:
+    """Start a run in a process group of its own, as a terminal does."""
+    command = [sys.executable, "-c", RUN, *names]
+    return subprocess.Popen(
+        command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
 
 
 def end(part: subprocess.Popen[str]) -> tuple[int, str]:
-    """The exit code of a part, and what it said."""
+    """The exit code of a run, and what it said."""
     said, _ = part.communicate(timeout=PATIENCE)
     return part.returncode, said
 
 
-def test_a_run_that_is_stopped_or_in_which_tests_fail_goes_on_with_the_others(project: Path) -> None:
-    page, seeds = project / "docs" / "test-long.md", project / "sound"
-    part = begin(project)
+def page(project: Path) -> str:
+    return (project / "docs" / "test-long.md").read_text()
+
+
+def rows(project: Path) -> list[str]:
+    return re.findall(r"^\| (\w+ \| \d+ \| \d+ \| \d+) \|", page(project), re.MULTILINE)
+
+
+def test_a_run_that_is_stopped_goes_on_and_begins_with_the_rooms_that_failed(project: Path) -> None:
+    run = begin(project)
     wait_for((project / "waits").exists)
-    os.killpg(part.pid, signal.SIGINT)
-    code, said = end(part)
+    os.killpg(run.pid, signal.SIGINT)
+    code, said = end(run)
     assert code == STOPPED
-    assert "passed until now: 1; `make test-long` goes on with the others" in said
-    assert not page.exists()
+    assert "beta did not come to its end; `make test-long` goes on with it" in said
+    assert rows(project) == ["alpha | 1 | 0 | 0"]
 
     (project / "go on").touch()
     code, said = end(begin(project))
     assert code == FAILED
-    assert "FAILED test_some.py::test_that_waits" in said
-    assert "passed in an earlier part, and not run again: 1" in said
-    (seed,) = seeds.read_text().split()
-    assert (
-        f"`make test-long`: 1 failed, 1 passed, in 0 minutes on {os.cpu_count()} cores, seed {seed}" in page.read_text()
-    )
+    assert re.findall(r"^(\w+): `KRAFTLAKE", said, re.MULTILINE) == ["beta", "tests", "alpha"]
+    assert rows(project) == ["beta | 0 | 1 | 1", "tests | 1 | 0 | 0", "alpha | 1 | 0 | 0"]
+    assert f"\n2 tests passed and 1 failed in 0 minutes on {os.cpu_count()} cores. " in page(project)
+    assert page(project).count(f"| {(project / 'alpha').read_text().split()[-1]} | unknown |") == 3, "the seed"
 
+    (project / "tests" / "gamma").mkdir()
+    (project / "tests" / "gamma" / "test_d.py").write_text(BESIDE)
     (project / "mended").touch()
     code, said = end(begin(project))
     assert code == 0
-    assert f"seed {seed}: " in said
-    assert "`make test-long`: 2 passed, in " in page.read_text()
-    assert seeds.read_text().split() == [seed]
-
-    assert end(begin(project))[0] == 0
-    assert len(set(seeds.read_text().split())) == 2, "all had passed: another run, with a seed of its own"
+    assert re.findall(r"^(\w+): `KRAFTLAKE", said, re.MULTILINE) == ["gamma", "beta", "tests", "alpha"]
 
 
-def test_a_damaged_file_is_refused_in_a_sentence(project: Path) -> None:
-    kept = project / "build" / "test-long" / "run.jsonl"
-    kept.parent.mkdir(parents=True)
-    for damaged in ("", "{}\n", '{"seed": "7"}\n{"test": "test_some'):
-        kept.write_text(damaged)
-        part = subprocess.run(
-            [sys.executable, "-c", RUN, *WORDS], cwd=project, capture_output=True, text=True, check=False
-        )
-        assert (part.returncode, part.stdout) == (1, "")
-        assert part.stderr == f"{kept} is damaged: remove it, and the next run begins anew.\n"
-        assert kept.read_text() == damaged
-
-
-def test_a_test_that_failed_and_is_there_no_more_is_not_counted(project: Path) -> None:
-    (project / "go on").touch()
-    assert end(begin(project))[0] == FAILED
-    (project / "test_some.py").write_text(TESTS.replace("test_that_waits", "test_renamed"))
-    (project / "mended").touch()
-    assert end(begin(project))[0] == 0
-    assert "`make test-long`: 2 passed, in " in (project / "docs" / "test-long.md").read_text()
-
-
-def test_a_seed_begins_anew(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (project / "go on").touch()
-    assert end(begin(project))[0] == FAILED
+def test_rooms_that_are_named_run_alone_with_the_seed_that_is_given(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KRAFTLAKE_SEED", "7")
-    assert end(begin(project))[0] == FAILED
-    assert (project / "sound").read_text().split()[1:] == ["7"]
+    code, said = end(begin(project, "alpha"))
+    assert code == 0
+    assert "`KRAFTLAKE_SEED=7 make test-long ROOMS=alpha` repeats it" in said
+    assert rows(project) == ["alpha | 1 | 0 | 0"]
+    assert (project / "alpha").read_text() == "7 "
+    code, said = end(begin(project, "alfa"))
+    assert (code, said) == (FAILED, "tests/ has no room alfa: it has alpha, beta, tests.\n")
+
+
+def test_what_was_compared_with_kafka_stays_until_it_is_compared_again(project: Path) -> None:
+    counts = {"histories": 2, "records": {"TOPIC_RECORD": 1_000}, "images": 3, "local_changes": 4}
+    tally = f"import json, os\nwith open(os.environ['KRAFTLAKE_TALLY'], 'w') as file:\n    json.dump({counts}, file)\n"
+    (project / "tests" / "alpha" / "test_a.py").write_text(tally + ALPHA)
+    assert end(begin(project, "alpha"))[0] == 0
+    compared = page(project).partition("## With Kafka")[2]
+    assert "2 random logs of 1,000 records: 3 images" in compared
+    assert "| TOPIC_RECORD | 1,000 |\n" in compared
+    (project / "tests" / "alpha" / "test_a.py").write_text(ALPHA)
+    assert end(begin(project, "tests"))[0] == 0
+    assert page(project).endswith(compared)
+    assert rows(project) == ["alpha | 1 | 0 | 0", "tests | 1 | 0 | 0"]

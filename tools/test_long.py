@@ -1,7 +1,7 @@
-"""Runs every test at full size, in one part or more, and keeps the result, with its seed, in docs/test-long.md.
+"""Runs the tests at full size, room by room, and keeps what each room did, with its seed, in docs/test-long.md.
 
-A run that was stopped, or in which tests failed, goes on: the next part runs what has not passed yet, with the same
-seed. `KRAFTLAKE_SEED=7 make test-long` begins anew.
+The rooms that failed come first, then those that ran longest ago: after a run that was stopped, the next one goes on.
+Rooms are the folders of `tests`, and `tests` itself; words name the ones to run.
 """
 
 from __future__ import annotations
@@ -13,150 +13,134 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Self
+from xml.etree import ElementTree
 
 import attrs
 
-from tests.passed_earlier import PASSED_EARLIER
 from tests.seed import seed_of_run
-from tools.test_quick import without_group
 
 ROOT = Path(__file__).resolve().parents[1]
-ENDED = (0, 1)
-"""pytest's exit codes where all tests have run."""
-_WORKERS = ("-n", "3", "--dist", "loadgroup")
-_TEST = re.compile(r"\[gw\d+\] \[ *(\d+)%\] ([A-Z]+) (.*?) ?$")
+PAGE = Path("docs", "test-long.md")
+KAFKA = "\n## With Kafka 4.4's own classes\n"
+"""The heading of the last part of the page, which the tests of `delta` write."""
+TESTS_FAILED = 1
+"""pytest's exit code where all tests have run, and some failed."""
 
 
-@attrs.define
-class Run:
-    """What the parts of a run have found. `file` has a line for each part and each test, written as they come."""
+@attrs.frozen
+class Room:
+    """What the tests of a room did when they ran last."""
 
-    file: Path
+    name: str
+    passed: int
+    skipped: int
+    failed: int
+    minutes: int
     seed: str
-    outcomes: dict[str, str] = attrs.field(factory=dict)
-    minutes: dict[str, float] = attrs.field(factory=dict)
-    """Of the parts, by their commit."""
+    commit: str
 
     @classmethod
-    def read(cls, folder: Path) -> Run | None:
-        """The run that is kept in a folder, with what has passed; None where there is none, or all has passed.
+    def of_row(cls, row: str) -> Self:
+        """The room of a row of the page."""
+        name, *numbers, seed, commit = (cell.strip() for cell in row.strip("|").split("|"))
+        return cls(name, *(int(number.replace(",", "")) for number in numbers), seed, commit)
 
-        Ends the program where the file is damaged.
-        """
-        file = folder / "run.jsonl"
-        if not file.exists():
-            return None
-        try:
-            lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-            run = cls(file, lines[0]["seed"])
-            for line in lines:
-                run.take(line)
-        except (ValueError, KeyError, IndexError):
-            raise SystemExit(f"{file} is damaged: remove it, and the next run begins anew.") from None
-        run.outcomes = dict.fromkeys(run.passed(), "PASSED")  # the others run again, where they still exist
-        return None if any(line.get("complete") for line in lines) else run
-
-    def take(self, line: dict[str, Any]) -> None:
-        """Add the outcome and the minutes in a line."""
-        if "test" in line:
-            self.outcomes[line["test"]] = line["outcome"]
-        if "minutes" in line:
-            self.minutes[line["commit"]] = line["minutes"]
-
-    def keep(self, **line: Any) -> None:
-        """Add a line, and write it down."""
-        self.take(line)
-        with self.file.open("a", encoding="utf-8") as file:
-            print(json.dumps(line), file=file)
-
-    def passed(self) -> list[str]:
-        """The tests that have passed."""
-        return [name for name, outcome in self.outcomes.items() if outcome == "PASSED"]
+    def row(self) -> str:
+        """The row of the page."""
+        cells = [f"{cell:,}" if isinstance(cell, int) else cell for cell in attrs.astuple(self)]
+        return f"| {' | '.join(cells)} |\n"
 
 
-def main(words: Sequence[str] = _WORKERS, root: Path = ROOT) -> int:
-    """Runs, shows and records; the exit code is that of the tests."""
-    folder = root / "build" / "test-long"
-    tally = folder / "tally.json"
-    run = None if os.environ.get("KRAFTLAKE_SEED") else Run.read(folder)
-    if run is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        run = Run(folder / "run.jsonl", seed_of_run())
-        for file in (run.file, tally):
-            file.unlink(missing_ok=True)
-        run.keep(seed=run.seed)
-    os.environ["KRAFTLAKE_SEED"] = seed = run.seed
-    print(f"seed {seed}: KRAFTLAKE_SEED={seed} make test-long repeats this run", flush=True)
-    if passed := run.passed():
-        print(f"passed in an earlier part, and not run again: {len(passed):,}", flush=True)
-    (folder / "passed.json").write_text(json.dumps(passed), "utf-8")
-    command = ["-m", "pytest", "-v", *words, "--durations=40", f"--randomly-seed={seed}", f"--hypothesis-seed={seed}"]
-    own = {"KRAFTLAKE_TALLY": str(tally), PASSED_EARLIER: str(folder / "passed.json")}
-    tests = subprocess.Popen(
-        [sys.executable, *command], cwd=root, env=os.environ | own, stdout=subprocess.PIPE, text=True
-    )
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # pytest gets it too, and says what failed until then
-    _follow(tests.stdout or (), run, _commit(root))
+def main(names: Sequence[str], words: Sequence[str] = ("-n", "3", "--dist", "loadgroup"), root: Path = ROOT) -> int:
+    """Run rooms, all where none is named, with options of pytest.
+
+    The exit code is that of the first run of pytest that failed.
+    """
+    folders = {path.relative_to(root / "tests").parts[0] for path in root.glob("tests/*/**/test_*.py")} | {"tests"}
+    if unknown := set(names) - folders:
+        raise SystemExit(f"tests/ has no room {', '.join(sorted(unknown))}: it has {', '.join(sorted(folders))}.")
+    page = root / PAGE
+    seed = seed_of_run()
+    found = 0
+    for name in names or in_order(folders, rooms_of(page)):
+        print(f"\n{name}: `KRAFTLAKE_SEED={seed} make test-long ROOMS={name}` repeats it", flush=True)
+        room, code = run(name, seed, words, root)
+        if code not in (0, TESTS_FAILED):
+            print(f"{name} did not come to its end; `make test-long` goes on with it", flush=True)
+            return code
+        kept = [other for other in rooms_of(page) if other.name in folders - {name}]
+        page.write_text(text_of([*kept, room], kafka_part(page, root)), "utf-8")
+        found = found or code
+    return found
+
+
+def in_order(folders: set[str], ran: Sequence[Room]) -> list[str]:
+    """The rooms that never ran, those that failed, and the others, from the one that ran longest ago."""
+    ran = [room for room in ran if room.name in folders]
+    new = sorted(folders - {room.name for room in ran})
+    return new + [room.name for room in sorted(ran, key=lambda room: not room.failed)]
+
+
+def run(name: str, seed: str, words: Sequence[str], root: Path) -> tuple[Room, int]:
+    """Run a room, and return what it did, with pytest's exit code."""
+    report = root / "build" / "test-long.xml"
+    report.parent.mkdir(exist_ok=True)
+    report.unlink(missing_ok=True)
+    places = sorted(root.glob("tests/test_*.py")) if name == "tests" else [root / "tests" / name]
+    command = [
+        *(sys.executable, "-m", "pytest", *words, "--durations=10", f"--junitxml={report}"),
+        *(f"--randomly-seed={seed}", f"--hypothesis-seed={seed}", *map(str, places)),
+    ]
+    own = {"KRAFTLAKE_SEED": seed, "KRAFTLAKE_TALLY": str(_tally(root))}
+    began = time.monotonic()
+    tests = subprocess.Popen(command, cwd=root, env=os.environ | own)
+    heeded = signal.signal(signal.SIGINT, signal.SIG_IGN)  # pytest gets it too, and says what failed until then
     code = tests.wait()
-    if code not in ENDED:
-        print(f"passed until now: {len(run.passed()):,}; `make test-long` goes on with the others", flush=True)
-        return code
-    (root / "docs" / "test-long.md").write_text(_page(run, tally), "utf-8")
-    if code == 0:
-        run.keep(complete=True)
-    return code
+    signal.signal(signal.SIGINT, heeded)
+    minutes = round((time.monotonic() - began) / 60)
+    counts = dict.fromkeys(("tests", "skipped", "failures", "errors"), 0)
+    if report.exists():
+        (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
+        counts = {key: int(suite.get(key, 0)) for key in counts}
+    failed = counts["failures"] + counts["errors"]
+    passed = counts["tests"] - failed - counts["skipped"]
+    return Room(name, passed, counts["skipped"], failed, minutes, seed, _commit(root)), code
 
 
-def _follow(lines: Iterable[str], run: Run, commit: str) -> None:
-    """Write down each outcome; show the failures, a line for each percent, and pytest's other lines."""
-    start, percent, before = time.monotonic(), "", run.minutes.get(commit, 0.0)
-    for line in lines:
-        test = _TEST.match(line.rstrip("\n"))
-        if test is None:
-            if not re.match(r"tests/\S+::", line):  # a test that starts
-                print(line, end="", flush=True)
-            continue
-        minutes = (time.monotonic() - start) / 60
-        name = without_group(test[3])
-        run.keep(test=name, outcome=test[2], commit=commit, minutes=round(before + minutes, 2))
-        if test[2] in ("FAILED", "ERROR") or test[1] != percent:
-            percent = test[1]
-            print(f"{percent:>3} % after {minutes:.0f} min  {test[2]} {name}", flush=True)
+def rooms_of(page: Path) -> list[Room]:
+    """The rooms of a page, in the order in which they ran."""
+    text = page.read_text("utf-8") if page.exists() else ""
+    return [Room.of_row(row) for row in re.findall(r"^\| \w+ (?:\| [\d,]+ ){5}\| \S+ \|$", text, re.MULTILINE)]
 
 
-def _commit(root: Path) -> str:
-    """The commit that is checked out, and whether files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
-
-
-def _page(run: Run, tally: Path) -> str:
-    """The page docs/test-long.md, from all parts."""
-    counts = Counter(run.outcomes.values())
-    words = ", ".join(f"{counts[outcome]:,} {outcome.lower()}" for outcome in sorted(counts))
-    parts = "".join(f"- {commit}, {minutes:.0f} minutes\n" for commit, minutes in run.minutes.items())
+def text_of(rooms: Sequence[Room], kafka: str) -> str:
+    """The text of a page."""
+    passed, failed, minutes = (sum(getattr(room, name) for room in rooms) for name in ("passed", "failed", "minutes"))
     return (
         "# The last run of the tests at full size\n\n"
-        f"`make test-long`: {words}, in {sum(run.minutes.values()):.0f} minutes on {os.cpu_count()} cores, seed "
-        f"{run.seed}\n(`KRAFTLAKE_SEED={run.seed} make test-long` repeats it), on the commits\n\n{parts}"
-        f"{_agreement(tally)}"
+        f"{passed:,} tests passed and {failed:,} failed in {minutes} minutes on {os.cpu_count()} cores. The rooms "
+        "stand in the order in which\nthey ran; `KRAFTLAKE_SEED=… make test-long ROOMS=…` runs one again.\n\n"
+        "| room | passed | skipped | failed | minutes | seed | commit |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- |\n"
+        f"{''.join(room.row() for room in rooms)}{kafka}"
     )
 
 
-def _agreement(tally: Path) -> str:
-    """What was compared with Kafka's own classes, where all of it agreed."""
-    try:
-        counts = json.loads(tally.read_text("utf-8"))
-    except OSError:
-        return "\nThe comparison with Kafka's own classes did not finish.\n"
+def kafka_part(page: Path, root: Path) -> str:
+    """What was compared with Kafka's own classes: now, or when it was compared last."""
+    tally = _tally(root)
+    if not tally.exists():
+        _, heading, table = page.read_text("utf-8").partition(KAFKA) if page.exists() else ("", "", "")
+        return heading + table
+    counts = json.loads(tally.read_text("utf-8"))
+    tally.unlink()
     records = counts["records"]
     rows = "".join(f"| {name} | {number:,} |\n" for name, number in sorted(records.items()))
     return (
-        "\n## With Kafka 4.4's own classes\n\n"
+        f"{KAFKA}\n"
         f"{counts['histories']:,} random logs of {sum(records.values()):,} records: {counts['images']:,} images, their "
         f"records as `image.write` makes them and their controller metrics, and {counts['local_changes']:,} local "
         f"changes of one broker over a range are the same on both sides.\n\n"
@@ -164,5 +148,17 @@ def _agreement(tally: Path) -> str:
     )
 
 
+def _tally(root: Path) -> Path:
+    return root / "build" / "test-long.json"
+
+
+def _commit(root: Path) -> str:
+    """The commit that is checked out, and whether files differ from it, of which the page itself is none."""
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    commit = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    changed = ["git", "diff", "--quiet", "HEAD", "--", ":!" + PAGE.as_posix()]
+    return commit + "-dirty" * (commit != "unknown" and subprocess.run(changed, cwd=root, check=False).returncode == 1)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Runs the tests at full size, room by room, and keeps what each room did, with its seed, in docs/test-long.md.
 
-The rooms that failed come first, then those that ran longest ago: after a run that was stopped, the next one goes on.
+Rooms that failed come first, then the ones that ran longest ago: after a run that was stopped, the next one goes on.
 Rooms are the folders of `tests`, and `tests` itself; words name the ones to run.
 """
 
@@ -78,7 +78,7 @@ def main(names: Sequence[str], words: Sequence[str] = ("-n", "3", "--dist", "loa
 
 
 def in_order(folders: set[str], ran: Sequence[Room]) -> list[str]:
-    """The rooms that never ran, those that failed, and the others, from the one that ran longest ago."""
+    """The rooms that never ran, the ones that failed, and the others, from the one that ran longest ago."""
     ran = [room for room in ran if room.name in folders]
     new = sorted(folders - {room.name for room in ran})
     return new + [room.name for room in sorted(ran, key=lambda room: not room.failed)]

@@ -51,9 +51,8 @@ class LogEvents:
         if not lenient:
             check_unbroken(reader, after + 1, self._to_offset)
         image = attrs.evolve(begin.image, provenance=self._replay.last)
-        begin = attrs.evolve(
-            begin, image=image, quorum=begin.newest_quorum
-        )  # a transaction that is open delays neither
+        # Control records count at once, also where a metadata transaction is open and its records do not yet.
+        begin = attrs.evolve(begin, image=image, quorum=begin.newest_quorum)
         self._events = DeltaEvents(begin, show_secrets=show_secrets, of_brokers=of_brokers)
         self.begin: MetadataImage = image
         """The image before the first delta."""

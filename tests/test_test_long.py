@@ -91,12 +91,14 @@ def test_a_run_that_is_stopped_goes_on_and_begins_with_the_rooms_that_failed(pro
     assert code == STOPPED
     assert "beta did not come to its end; `make test-long` goes on with it" in said
     assert rows(project) == ["alpha | 1 | 0 | 0"]
+    assert "\nNot run yet: beta, tests.\n\n" in page(project)
 
     (project / "go on").touch()
     code, said = end(begin(project))
     assert code == FAILED
     assert re.findall(r"^(\w+): `KRAFTLAKE", said, re.MULTILINE) == ["beta", "tests", "alpha"]
     assert rows(project) == ["beta | 0 | 1 | 1", "tests | 1 | 0 | 0", "alpha | 1 | 0 | 0"]
+    assert "Not run yet" not in page(project)
     assert f"\n2 tests passed and 1 failed in 0 minutes on {os.cpu_count()} cores. " in page(project)
     assert page(project).count(f"| {(project / 'alpha').read_text().split()[-1]} | unknown |") == 3, "the seed"
 

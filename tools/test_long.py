@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 
 import attrs
 
+from tests.room_seconds import room_of
 from tests.seed import seed_of_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,7 +60,7 @@ def main(names: Sequence[str], words: Sequence[str] = ("-n", "3", "--dist", "loa
 
     The exit code is that of the first run of pytest that failed.
     """
-    folders = {path.relative_to(root / "tests").parts[0] for path in root.glob("tests/*/**/test_*.py")} | {"tests"}
+    folders = {room_of(path.relative_to(root).as_posix()) for path in root.glob("tests/**/test_*.py")}
     if unknown := set(names) - folders:
         raise SystemExit(f"tests/ has no room {', '.join(sorted(unknown))}: it has {', '.join(sorted(folders))}.")
     page = root / PAGE
@@ -72,7 +73,7 @@ def main(names: Sequence[str], words: Sequence[str] = ("-n", "3", "--dist", "loa
             print(f"{name} did not come to its end; `make test-long` goes on with it", flush=True)
             return code
         kept = [other for other in rooms_of(page) if other.name in folders - {name}]
-        page.write_text(text_of([*kept, room], kafka_part(page, root)), "utf-8")
+        page.write_text(text_of([*kept, room], folders, kafka_part(page, root)), "utf-8")
         found = found or code
     return found
 
@@ -88,7 +89,8 @@ def run(name: str, seed: str, words: Sequence[str], root: Path) -> tuple[Room, i
     """Run a room, and return what it did, with pytest's exit code."""
     report = root / "build" / "test-long.xml"
     report.parent.mkdir(exist_ok=True)
-    report.unlink(missing_ok=True)
+    for file in (report, _tally(root)):
+        file.unlink(missing_ok=True)
     places = sorted(root.glob("tests/test_*.py")) if name == "tests" else [root / "tests" / name]
     command = [
         *(sys.executable, "-m", "pytest", *words, "--durations=10", f"--junitxml={report}"),
@@ -116,13 +118,16 @@ def rooms_of(page: Path) -> list[Room]:
     return [Room.of_row(row) for row in re.findall(r"^\| \w+ (?:\| [\d,]+ ){5}\| \S+ \|$", text, re.MULTILINE)]
 
 
-def text_of(rooms: Sequence[Room], kafka: str) -> str:
-    """The text of a page."""
+def text_of(rooms: Sequence[Room], folders: set[str], kafka: str) -> str:
+    """The text of a page, which names the rooms that have not run yet."""
+    missing = sorted(folders - {room.name for room in rooms})
+    lacks = f"Not run yet: {', '.join(missing)}.\n" if missing else ""
     passed, failed, minutes = (sum(getattr(room, name) for room in rooms) for name in ("passed", "failed", "minutes"))
     return (
         "# The last run of the tests at full size\n\n"
         f"{passed:,} tests passed and {failed:,} failed in {minutes} minutes on {os.cpu_count()} cores. The rooms "
-        "stand in the order in which\nthey ran; `KRAFTLAKE_SEED=… make test-long ROOMS=…` runs one again.\n\n"
+        "stand in the order in which\nthey ran; `KRAFTLAKE_SEED=… make test-long ROOMS=…` runs one again.\n"
+        f"{lacks}\n"
         "| room | passed | skipped | failed | minutes | seed | commit |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | --- |\n"
         f"{''.join(room.row() for room in rooms)}{kafka}"
@@ -136,11 +141,11 @@ def kafka_part(page: Path, root: Path) -> str:
         _, heading, table = page.read_text("utf-8").partition(KAFKA) if page.exists() else ("", "", "")
         return heading + table
     counts = json.loads(tally.read_text("utf-8"))
-    tally.unlink()
     records = counts["records"]
     rows = "".join(f"| {name} | {number:,} |\n" for name, number in sorted(records.items()))
     return (
         f"{KAFKA}\n"
+        f"Of commit {_commit(root)}: "
         f"{counts['histories']:,} random logs of {sum(records.values()):,} records: {counts['images']:,} images, their "
         f"records as `image.write` makes them and their controller metrics, and {counts['local_changes']:,} local "
         f"changes of one broker over a range are the same on both sides.\n\n"

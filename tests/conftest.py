@@ -33,8 +33,9 @@ settings.register_profile(
     "quick", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("long", parent=settings.get_profile("quick"), max_examples=300)
-settings.load_profile(os.environ.get("KRAFTLAKE_TESTS", "quick"))
-if os.environ.get("KRAFTLAKE_TESTS") != "long":
+LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
+settings.load_profile("long" if LONG else "quick")
+if not LONG:
     choose_files_in_memory()
 with suppress(KraftlakeError):  # there is no Java or no Spark, which the tests that need one say
     if options := archive_options():
@@ -79,8 +80,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a JVM share a worker: those of Spark's session, of Spark's cluster, and of Kafka's own classes.
 
-    So do those of a module with something that is made once, since each worker would make it. The tests without a JVM
-    are fast in some rooms.
+    At full size those of a module do, but for Spark's cluster: one worker would take most of a room's time. So do those
+    of a module with something that is made once, since each worker would make it. The tests without a JVM are fast in
+    some rooms.
     """
     for item in items:
         if room_of(item.nodeid) in FAST_ROOMS and not item.get_closest_marker("spark"):
@@ -88,7 +90,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("spark"):
             fixtures = getattr(item, "fixturenames", ())
             of_spark = "spark" in item.nodeid or room_of(item.nodeid) == "tables" or "spark" in fixtures
-            group = "cluster" if "spark_cluster" in fixtures else "spark" if of_spark else "kafka"
+            one_worker = item.nodeid.partition("::")[0] if LONG else "spark" if of_spark else "kafka"
+            group = "cluster" if "spark_cluster" in fixtures else one_worker
             item.add_marker(pytest.mark.xdist_group(group))
         elif not item.get_closest_marker("xdist_group") and shares_in_module(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))

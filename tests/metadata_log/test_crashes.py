@@ -23,15 +23,15 @@ from tests.metadata_log.doomed_writer import batches_at, reign_batches
 from tests.metadata_log.log_batches import snapshot_batches
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-KILLS = 180 if LONG else 9
-"""Of the writers; with those of compactions and upkeep (`test_upkeep`) more than 300."""
+KILLS = 90 if LONG else 9
+"""Of the writers; `maintenance/test_upkeep_crashes.py` kills compactions and upkeep."""
 CHECKPOINT_EVERY = 10
 ROOT = Path(__file__).resolve().parents[2]
 RACERS = 4
-APPENDS = 200 if LONG else 10
-MANY_RACERS, MANY_APPENDS = (10, 500) if LONG else (4, 20)
+APPENDS = 60 if LONG else 10
+MANY_RACERS, MANY_APPENDS = (10, 200) if LONG else (4, 20)
 CLAIMANTS = 3
-CLAIMS = 200 if LONG else 12
+CLAIMS = 60 if LONG else 12
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:

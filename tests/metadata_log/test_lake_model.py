@@ -17,8 +17,8 @@ from tests.metadata_log.model_replay import GatedDisk, GatedStore, Replay
 from tests.metadata_log.object_store import BUCKET
 
 IS_LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-WALKS = 1_000 if IS_LONG else 20
-WALKS_IN_A_STORE = 200 if IS_LONG else 4
+WALKS = 400 if IS_LONG else 20
+WALKS_IN_A_STORE = 60 if IS_LONG else 4
 STEPS = 5
 
 

@@ -145,7 +145,7 @@ def test_after_a_refused_look_the_same_again_makes_the_same(
         WRITES[writes](folder / "lake")
 
     kept = None
-    for outcome in at_least_one(disk.each(folder, write, 100 if LONG else 4)):
+    for outcome in at_least_one(disk.each(folder, write, 40 if LONG else 4)):
         assert outcome == "None" or "Input/output error" in outcome
         WRITES[writes](folder / "lake")
         update_by_job("all", folder / "lake")

@@ -31,7 +31,7 @@ from kraftlake.tables.events.events_writer import EventsWriter
 from tests.metadata_log.log_batches import UnsyncedDisk, noop_batch
 from tests.replay.made_logs import reference_image, small_log
 
-EXAMPLES = 1_500 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 40
+EXAMPLES = 500 if os.environ.get("KRAFTLAKE_TESTS") == "long" else 40
 LOG = small_log()
 END = LOG[-1].last_offset + 1
 IMAGES = {batch.last_offset + 1: reference_image(LOG, batch.last_offset) for batch in LOG}

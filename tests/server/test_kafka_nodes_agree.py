@@ -18,8 +18,8 @@ pytestmark = pytest.mark.spark
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 SEED = int(os.environ.get("KRAFTLAKE_SEED") or 0)
-VALUES = 500 if LONG else 20
-PAIRS = 50_000 if LONG else 500
+VALUES = 100 if LONG else 20
+PAIRS = 10_000 if LONG else 500
 NUMBERS = (-1, 0, 1, 2, 100, 1000, 2000, 9000, 30000, 60000, 1 << 20, 1 << 21, 100 << 20, 1 << 30)
 OF_BROKER = {"process.roles": "broker", "node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "/a,/b"}
 """What `KafkaConfigs.java` gives each file."""

@@ -36,9 +36,9 @@ TOPIC, REPEATED, PARTITIONS = "kept", "repeated", 4
 COMPACTED, COMPACTED_PARTITIONS, KEYS = "compacted", 2, 51
 CLEANER = {"log.initial.task.delay.ms": "1000", "log.cleaner.backoff.ms": "300"}
 """Settings by which brokers clean logs soon after each start, and all the time."""
-KILLS, SECONDS = 2, 300 if LONG else 0
+KILLS, SECONDS = 2, 150 if LONG else 0
 """How often nodes are killed or sleep, one after the other, and how long."""
-ROUNDS = 30 if LONG else 1
+ROUNDS = 12 if LONG else 1
 """How often a broker is killed whose producer waits for answers."""
 
 

@@ -124,7 +124,7 @@ def test_states_that_a_killed_driver_kept_are_gone_on_with_and_made_again_once_l
     assert rows_of(lake) == undisturbed
 
 
-@pytest.mark.parametrize("steps", [1, 100])
+@pytest.mark.parametrize("steps", [1, 10])
 @pytest.mark.parametrize("log", LOGS)
 def test_every_job_makes_the_rows_of_one_process_in_any_number_of_steps(
     spark_cluster: SparkCluster, tmp_path: Path, log: str, steps: int

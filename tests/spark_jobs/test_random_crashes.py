@@ -39,7 +39,7 @@ class Rows(dict[str, list[str]]):
         return f"<rows of {len(self)} tables>"
 
 
-EXAMPLES, FEWEST_STEPS, MOST_STEPS = (24, 2, 6) if os.environ.get("KRAFTLAKE_TESTS") == "long" else (1, 1, 1)
+EXAMPLES, FEWEST_STEPS, MOST_STEPS = (12, 2, 6) if os.environ.get("KRAFTLAKE_TESTS") == "long" else (1, 1, 1)
 """An example is many runs, which take seconds."""
 
 

@@ -31,7 +31,7 @@ from tests.docs.broken_logs import BROKEN
 from tests.generate.made_up import MadeUp
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-LOGS = 1_000 if LONG else 20
+LOGS = 400 if LONG else 20
 CHECKS = {
     "offline": "offline_partitions",
     "under_min_isr": "under_min_isr",

@@ -23,7 +23,7 @@ from tests.metadata_log.maintenance.test_upkeep import DISK, grown, upkeep
 ROOT = Path(__file__).resolve().parents[3]
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 KILLS = 60 if LONG else 6
-COMPACTION_KILLS = 120 if LONG else 6
+COMPACTION_KILLS = 60 if LONG else 6
 
 
 def nursery_of(log: MetadataLog, *what: str) -> subprocess.Popen[str]:

@@ -165,10 +165,10 @@ def test_a_record_that_was_fetched_and_then_replaced_never_enters_a_lake(tmp_pat
 
 
 @long_only
-def test_a_quorum_is_followed_through_1800_admin_calls_while_60_leaders_go_and_a_network_drops_delays_and_garbles(
+def test_a_quorum_is_followed_through_600_admin_calls_while_20_leaders_go_and_a_network_drops_delays_and_garbles(
     tmp_path: Path,
 ) -> None:
-    """As much as half an hour of one call a second. Nothing is deleted, so that all of both logs is compared."""
+    """Nothing is deleted, so that all of both logs is compared."""
     lake = tmp_path / "lake"
     roles = dict.fromkeys((1, 2, 3), "controller") | dict.fromkeys((4, 5), "broker")
     settings = {key: value for key, value in SMALL_LOG.items() if "retention" not in key}
@@ -178,12 +178,12 @@ def test_a_quorum_is_followed_through_1800_admin_calls_while_60_leaders_go_and_a
         quorum = ",".join(str(network.to(node.controller)) for node in controllers)
         kills = stops = 0
         with following(quorum, lake) as follower:
-            for round_ in range(60):
+            for round_ in range(20):
                 network.break_connections()
                 work.do(15)
                 at = position(*controllers)
                 leader = nodes[at.leader_id]
-                if round_ % 6 == 5:
+                if round_ % 5 == 4:
                     leader.stop()
                     stops += 1
                 else:
@@ -201,8 +201,8 @@ def test_a_quorum_is_followed_through_1800_admin_calls_while_60_leaders_go_and_a
             time.sleep(0.5)  # the last one that was started catches up
         for node in controllers:
             node.stop()
-        assert (kills, stops) == (50, 10)
-        assert work.calls >= 1_800
+        assert (kills, stops) == (16, 4)
+        assert work.calls >= 600
         assert network.spoiled > 20
         check_same(lake, *controllers)
         log = MetadataLog.open(lake)

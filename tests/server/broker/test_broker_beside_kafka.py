@@ -39,7 +39,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.spark
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-KILLS = 40 if LONG else 1
+KILLS = 15 if LONG else 1
 SESSION = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "100"}
 NODE = {
     "log.segment.bytes": "1048576",

@@ -33,7 +33,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("controller_processes")
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
-KILLS = 40 if LONG else 1
+KILLS = 20 if LONG else 1
 """How often the active controller is killed."""
 
 

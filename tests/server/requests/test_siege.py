@@ -15,7 +15,7 @@ from tests.server.requests.besieged import besieged
 
 LONG = os.environ.get("KRAFTLAKE_TESTS") == "long"
 HALF_OPEN = 1000
-WRONG = 10_000 if LONG else 40
+WRONG = 4_000 if LONG else 40
 ATTACKERS = 16 if LONG else 4
 
 

@@ -42,7 +42,8 @@ def test_beside_the_rooms():
 """
 WORDS = ["-p", "no:xdist", "-p", "no:cacheprovider", "--rootdir=."]
 RUN = (
-    "import sys; from pathlib import Path; from tools.test_long import main; "
+    "import signal, sys; from pathlib import Path; from tools.test_long import main; "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); "  # a shell has its jobs in the background ignore it
     f"sys.exit(main(sys.argv[1:], {WORDS}, Path.cwd()))"
 )
 STOPPED, FAILED = 2, 1
